@@ -441,7 +441,7 @@ MUTANTS = (
         "projections/verification/rebuild.py",
         'query("lock_rebuilt"))\n            await self._catch_up()\n',
         'query("lock_rebuilt"))\n',
-        (f"{REBUILD}::test_what_is_written_during_a_rebuild_is_part_of_it",),
+        (f"{REBUILD}::test_events_written_during_a_rebuild_are_part_of_it",),
     ),
     Mutant(
         "a rebuild trusts no broken log",

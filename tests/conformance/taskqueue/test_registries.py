@@ -65,7 +65,7 @@ async def test_lanes_are_found_by_queue(queues):
 
 
 async def test_contexts_are_found_by_evaluation(queues):
-    """They are returned in the requested order, None where there is none; a later one replaces an earlier."""
+    """They are returned in the requested order, None if missing; a later one replaces an earlier."""
     await queues.batch_registry.put_contexts(BATCH, {"e1": b"one", "e2": b"two"})
     await queues.batch_registry.put_contexts(BATCH, {"e2": b"second", "e3": b"\x00\xff"})
     await queues.batch_registry.put_contexts(BATCH, {})

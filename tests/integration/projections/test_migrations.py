@@ -1,4 +1,4 @@
-"""Plain SQL migrations: repeatable, safe when run at once, and strict about what was applied."""
+"""SQL migrations: idempotent, safe when run concurrently, and strict about applied files."""
 
 import asyncio
 import uuid
@@ -37,11 +37,11 @@ async def tables(conn: AsyncConnection[Any]) -> set[str]:
     return {name for (name,) in found}
 
 
-# Applying.
+# Applying migrations.
 
 
-async def test_a_new_database_gets_everything_and_then_nothing(postgres_url, conn):
-    """Each is applied once, in order, and written down."""
+async def test_a_new_database_gets_every_migration_once(postgres_url, conn):
+    """Each is applied in order and recorded, and a second run applies nothing."""
     applied = await migrate(postgres_url)
     assert [each.version for each in applied] == sorted({each.version for each in available()})
     assert await migrate(postgres_url) == []
@@ -57,14 +57,14 @@ async def test_a_new_database_gets_everything_and_then_nothing(postgres_url, con
     } <= await tables(conn)
 
 
-async def test_several_at_once_apply_each_once(postgres_url, conn):
-    """One goes first; the others wait and find nothing to do."""
+async def test_concurrent_runs_apply_each_migration_once(postgres_url, conn):
+    """One run applies them; the others wait and find nothing to do."""
     applied = await asyncio.gather(*(migrate(postgres_url) for _ in range(5)))
     assert sorted(len(each) for each in applied) == [0, 0, 0, 0, len(available())]
 
 
-async def test_databases_of_one_server_may_be_migrated_at_once(servers, postgres_url):
-    """Roles belong to the whole server: whoever comes second finds them there."""
+async def test_databases_of_one_server_can_be_migrated_concurrently(servers, postgres_url):
+    """Roles belong to the whole server, and the second database finds them there."""
     urls = [urlsplit(postgres_url)._replace(path=f"/{uuid.uuid4().hex}").geturl() for _ in range(3)]
     async with await AsyncConnection.connect(servers.postgres_url, autocommit=True) as admin:
         names = [sql.Identifier(urlsplit(url).path[1:]) for url in urls]
@@ -77,15 +77,15 @@ async def test_databases_of_one_server_may_be_migrated_at_once(servers, postgres
                 await admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
-async def test_a_later_migration_is_added_to_what_is_there(postgres_url, conn):
-    """Only what is missing is applied."""
+async def test_a_later_migration_is_applied_to_an_older_database(postgres_url, conn):
+    """Only the missing migrations are applied."""
     assert await migrate(postgres_url, migrations=[FIRST]) == [FIRST]
     assert await migrate(postgres_url, migrations=[FIRST, SECOND]) == [SECOND]
     assert await ask(conn, "SELECT n FROM second") == [(1,)]
 
 
-async def test_a_migration_that_fails_leaves_nothing_behind(postgres_url, conn):
-    """Each is one transaction; those before it stay, and the next try goes on from there."""
+async def test_a_migration_that_fails_changes_nothing(postgres_url, conn):
+    """Each is one transaction; earlier ones stay, and the next run continues from there."""
     with pytest.raises(psycopg.errors.UndefinedFunction):
         await migrate(postgres_url, migrations=[FIRST, BROKEN])
     assert await tables(conn) == {"schema_migrations", "first"}
@@ -93,7 +93,7 @@ async def test_a_migration_that_fails_leaves_nothing_behind(postgres_url, conn):
 
 
 async def test_a_changed_file_is_refused(postgres_url, conn):
-    """Somebody's database has the old text; nothing is applied on top of it."""
+    """A database with the old text exists, so nothing is applied on top of it."""
     await migrate(postgres_url, migrations=[FIRST])
     changed = replace(FIRST, sql="CREATE TABLE first (n bigint)")
     with pytest.raises(MigrationError, match="0001 was changed after it had been applied"):
@@ -102,17 +102,17 @@ async def test_a_changed_file_is_refused(postgres_url, conn):
 
 
 async def test_a_newer_database_is_refused(postgres_url, conn):
-    """Old code must not write into tables it does not know."""
+    """Old code must not write to tables that it does not know."""
     await migrate(postgres_url, migrations=[FIRST, SECOND])
     with pytest.raises(MigrationError, match="at version 2, this code knows up to 1"):
         await migrate(postgres_url, migrations=[FIRST])
 
 
-# Knowing what is missing.
+# Pending migrations.
 
 
-async def test_pending_lists_what_migrate_would_apply(postgres_url, conn, monkeypatch):
-    """All of them for an empty database, the rest for an older one; and asking changes nothing."""
+async def test_pending_lists_the_migrations_that_migrate_would_apply(postgres_url, conn, monkeypatch):
+    """All for an empty database, the rest for an older one; listing them changes nothing."""
     monkeypatch.setattr(migrate_module, "available", lambda: [FIRST, SECOND])
     assert await pending(postgres_url) == [FIRST, SECOND]
     assert await tables(conn) == set()
@@ -123,7 +123,7 @@ async def test_pending_lists_what_migrate_would_apply(postgres_url, conn, monkey
 
 
 def test_files_are_named_by_number_and_purpose(tmp_path: Path):
-    """A file that would never be applied is an error, not silence."""
+    """A file with a name that would never be applied is an error."""
     (tmp_path / "0001_first.sql").write_text("SELECT 1")
     assert [(each.version, each.name) for each in available(tmp_path)] == [(1, "first")]
     (tmp_path / "later.sql").write_text("SELECT 1")
@@ -132,7 +132,7 @@ def test_files_are_named_by_number_and_purpose(tmp_path: Path):
 
 
 async def test_a_database_is_ready_once_prepared_for_these_shards(postgres_url):
-    """Without tables or for other shards it says what to do; preparing again changes nothing."""
+    """Without tables or for other shards the error names the command; preparing again changes nothing."""
     with pytest.raises(DatabaseNotReady, match="Run: scoreline db migrate"):
         await check_ready(postgres_url, shards=4)
     assert await prepare(postgres_url, shards=4)
@@ -158,22 +158,22 @@ async def ensure(postgres_url: str, day: date) -> None:
 
 
 async def test_a_month_gets_its_partition_once(postgres_url, conn):
-    """By any of its days, also over the turn of a year."""
+    """Any day of the month creates it, also at the turn of a year."""
     await migrate(postgres_url)
     for day in (date(2026, 12, 31), date(2026, 12, 1), date(2027, 1, 1)):
         await ensure(postgres_url, day)
     assert await partitions(conn) == ["events_2026_12", "events_2027_01"]
 
 
-async def test_a_partition_wanted_by_many_at_once_is_created_once(postgres_url, conn):
-    """Nobody fails because another was first."""
+async def test_a_partition_requested_concurrently_is_created_once(postgres_url, conn):
+    """No caller fails because another was first."""
     await migrate(postgres_url)
     await asyncio.gather(*(ensure(postgres_url, date(2031, 5, n)) for n in range(1, 9)))
     assert await partitions(conn) == ["events_2031_05"]
 
 
 async def test_an_event_without_a_partition_is_refused(postgres_url, conn):
-    """A month that was dropped stays dropped: nothing is written beside the partitions."""
+    """Nothing is stored outside the partitions, so a dropped month stays dropped."""
     await migrate(postgres_url)
     with pytest.raises(psycopg.errors.CheckViolation, match="no partition"):
         await conn.execute(

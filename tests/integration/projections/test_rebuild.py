@@ -1,4 +1,4 @@
-"""A rebuild among others: batches it is not about, writers, readers, another rebuild, and its own death."""
+"""A rebuild with concurrent writers and readers, other batches, another rebuild, and a lost connection."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,8 +20,8 @@ async def here(postgres_url: str) -> AsyncIterator[Place]:
         yield made
 
 
-async def test_other_batches_are_left_alone(here: Place) -> None:
-    """A rebuild of one batch neither reads nor writes another's rows."""
+async def test_a_rebuild_leaves_other_batches_unchanged(here: Place) -> None:
+    """A rebuild of one batch neither reads nor writes the rows of another."""
     other = history("queued provisioning running completed", evaluation_id="foreign", batch_id="batch-2")
     await here.store(life(1), other)
     await here.alter("UPDATE scorecards SET score = 0.25 WHERE evaluation_id = 'foreign'")
@@ -31,8 +31,8 @@ async def test_other_batches_are_left_alone(here: Place) -> None:
     assert await here.dump() == before
 
 
-async def test_a_scorecard_that_names_another_batch_moves_nothing_but_itself(here: Place) -> None:
-    """The batch it names loses it, the batch of its events gets it back; no evaluation changes hands."""
+async def test_a_scorecard_of_the_wrong_batch_is_moved_alone(here: Place) -> None:
+    """The batch it names loses it, the batch of its events gets it back; no evaluation moves."""
     other = history("queued provisioning running completed", evaluation_id="foreign", batch_id="batch-2")
     await here.store(life(1), other)
     before = await here.dump()
@@ -45,8 +45,8 @@ async def test_a_scorecard_that_names_another_batch_moves_nothing_but_itself(her
     assert await here.dump() == before
 
 
-async def test_only_one_rebuild_at_a_time(here: Place) -> None:
-    """The second says so, and the lock goes with the first one's connection."""
+async def test_only_one_rebuild_runs_at_a_time(here: Place) -> None:
+    """The second raises an error, and the lock ends with the connection of the first."""
     await here.store(life(1))
     async with await AsyncConnection.connect(here.url, autocommit=True) as first:
         await first.execute("SELECT pg_advisory_lock(hashtext(%s))", [rebuilding.LOCK])
@@ -55,13 +55,13 @@ async def test_only_one_rebuild_at_a_time(here: Place) -> None:
     await here.rebuild()
 
 
-async def test_what_is_written_during_a_rebuild_is_part_of_it(
+async def test_events_written_during_a_rebuild_are_part_of_it(
     here: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Evaluations that move between build and swap are folded again; new ones are not lost."""
+    """Evaluations that change between build and swap are folded again; new ones are not lost."""
     halves = [(life(number)[:3], life(number)[3:]) for number in range(20)]
     await here.store(*(first for first, _ in halves))
-    await here.alter("UPDATE evaluations SET owner = 'nobody' WHERE evaluation_id = 'evaluation-7'")
+    await here.alter("UPDATE evaluations SET owner = 'altered' WHERE evaluation_id = 'evaluation-7'")
     build, catch_up = rebuilding._Builder.build, rebuilding._Builder._catch_up
 
     async def build_while_others_write(builder: Any, on_page: Any, *, processes: int) -> None:
@@ -85,7 +85,7 @@ async def test_what_is_written_during_a_rebuild_is_part_of_it(
 async def test_writers_wait_for_the_swap_and_readers_do_not(
     here: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the midst of a swap a reader sees whole tables as they were; a writer goes on afterwards."""
+    """During the swap a reader sees the former tables; a writer continues after it."""
     await here.store(*map(life, range(5)))
     await here.alter("UPDATE scorecards SET score = 0.5 WHERE evaluation_id = 'evaluation-2'")
     catch_up = rebuilding._Builder._catch_up
@@ -95,10 +95,10 @@ async def test_writers_wait_for_the_swap_and_readers_do_not(
     async def look_around(builder: Any) -> None:
         await catch_up(builder)
         if not await is_swapping(here):
-            return  # it catches up before, too
+            return  # the rebuild also catches up before the swap
         seen.extend(await here.ask("SELECT count(*), min(score) FROM scorecards"))
         writing.append(asyncio.create_task(here.store(life(50))))
-        await until(lambda: somebody_waits(here))
+        await until(lambda: has_waiting_lock(here))
 
     monkeypatch.setattr(rebuilding._Builder, "_catch_up", look_around)
     await here.rebuild()
@@ -112,14 +112,14 @@ async def is_swapping(here: Place) -> bool:
     return bool(await here.ask("SELECT 1 FROM pg_locks WHERE mode = 'ShareRowExclusiveLock' AND granted"))
 
 
-async def somebody_waits(here: Place) -> bool:
+async def has_waiting_lock(here: Place) -> bool:
     return bool(await here.ask("SELECT 1 FROM pg_locks WHERE NOT granted"))
 
 
-async def test_rebuild_cut_short_leaves_the_tables_and_the_next_one_succeeds(
+async def test_an_interrupted_rebuild_changes_nothing_and_the_next_one_succeeds(
     here: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection that dies in mid-swap takes its transaction with it."""
+    """A connection that is lost during the swap rolls its transaction back."""
     await here.store(*map(life, range(5)))
     await here.alter("UPDATE scorecards SET score = 0.5 WHERE evaluation_id = 'evaluation-2'")
     before = await here.dump()

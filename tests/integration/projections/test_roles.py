@@ -1,4 +1,4 @@
-"""Who may do what in Postgres, tried as each role."""
+"""The permissions of each role in Postgres."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,7 +36,7 @@ COLUMNS = {
     "gap_bridges": "missing",
     "quarantine": "detail",
 }
-"""What an update is tried on, where there is no `batch_id`."""
+"""The column to update in tables without `batch_id`."""
 MAY_WRITE = {
     "scoreline_reader": {},
     "scoreline_storage": {
@@ -60,7 +60,7 @@ MAY_WRITE = {
         for table in TABLES
     },
 }
-"""What each role may do besides reading; everything else must be denied."""
+"""What each role may write; everything else must be denied."""
 
 
 @pytest.fixture
@@ -71,14 +71,14 @@ async def url(postgres_url: str) -> str:
 
 @asynccontextmanager
 async def acting_as(url: str, role: str) -> AsyncIterator[AsyncConnection[Any]]:
-    """Lend a connection that has this role's rights and no others."""
+    """Open a connection with the permissions of this role only."""
     async with await AsyncConnection.connect(url, autocommit=True) as conn:
         await conn.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
         yield conn
 
 
 async def allows(conn: AsyncConnection[Any], statement: sql.Composed) -> bool:
-    """Try a statement that would change nothing, and take back what it did."""
+    """Try a statement that would change nothing, and roll it back."""
     try:
         async with conn.transaction(force_rollback=True):
             await conn.execute(statement)
@@ -93,8 +93,8 @@ def attempt(deed: str, table: str) -> sql.Composed:
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_each_role_may_do_what_it_needs_and_nothing_else(url, role):
-    """Every role reads; writing goes by the list above, table by table, deed by deed."""
+async def test_each_role_has_exactly_the_permissions_it_needs(url, role):
+    """Every role can read; the list above has what it can write, by table and operation."""
     async with acting_as(url, role) as conn:
         allowed = {
             table: {deed for deed in TRIED if await allows(conn, attempt(deed, table))} for table in TABLES
@@ -103,8 +103,8 @@ async def test_each_role_may_do_what_it_needs_and_nothing_else(url, role):
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_nobody_rewrites_the_facts_by_way_of_a_partition(url, role):
-    """What is denied on the log as a whole is denied on each month of it."""
+async def test_no_role_can_change_events_through_a_partition(url, role):
+    """An operation that is denied on the log is denied on each partition."""
     async with await AsyncConnection.connect(url) as admin:
         await admin.execute("SELECT ensure_events_partition('2026-05-01')")
     async with acting_as(url, role) as conn:
@@ -116,8 +116,8 @@ async def test_nobody_rewrites_the_facts_by_way_of_a_partition(url, role):
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_nobody_makes_or_drops_tables(url, role):
-    """Only the owner of the tables changes what they are."""
+async def test_no_role_can_create_or_drop_tables(url, role):
+    """Only the owner of the tables can."""
     async with acting_as(url, role) as conn:
         for statement in (
             "CREATE TABLE public.mine ()",
@@ -128,16 +128,16 @@ async def test_nobody_makes_or_drops_tables(url, role):
 
 
 @pytest.mark.parametrize(("role", "may"), [*zip(ROLES, [False, True, True, False], strict=True)])
-async def test_those_who_insert_events_may_ask_for_their_partition(url, role, may):
-    """Through a function of the owner's, which does nothing else."""
+async def test_roles_that_insert_events_can_create_their_partition(url, role, may):
+    """They call a function of the owner, which does nothing else."""
     async with acting_as(url, role) as conn:
         statement = sql.SQL("SELECT ensure_events_partition({})").format(date(2030, 1, 1))
         assert await allows(conn, statement) is may
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_everybody_may_read_how_a_batch_is_doing(url, role):
-    """The view that dashboards show."""
+async def test_every_role_can_read_the_progress_of_a_batch(url, role):
+    """It is the view that dashboards use."""
     async with acting_as(url, role) as conn:
         assert await allows(conn, sql.SQL("SELECT * FROM batch_status").format())
 
@@ -147,14 +147,14 @@ async def test_everybody_may_read_how_a_batch_is_doing(url, role):
 
 @asynccontextmanager
 async def pool_of(url: str, role: str) -> AsyncIterator[AsyncConnectionPool]:
-    """Make the pool that a worker makes, for a login that has just this role."""
+    """Make the pool of a storage worker, for a login with this role only."""
     joint = "&" if "?" in url else "?"
     async with make_pool(f"{url}{joint}options=-c%20role%3D{role}", size=2) as pool:
         yield pool
 
 
-async def test_the_storage_role_suffices_for_everything_a_worker_does(url):
-    """New batches and months, all kinds of events, scorecards and their removal, bridges, quarantine."""
+async def test_the_storage_role_suffices_for_a_storage_worker(url):
+    """New batches and months, events of every disposition, scorecards, bridges and quarantine."""
     world = World()
     world.xadd(
         *history("queued failed"), event("queued:operator", attempt=2), event("provisioning", sequence=9)
@@ -178,8 +178,8 @@ async def test_the_storage_role_suffices_for_everything_a_worker_does(url):
         assert await verdicts.fetchall() == [("applied",), ("stale",)]
 
 
-async def test_the_reader_role_can_not_commit(url):
-    """A dashboard's login that falls into wrong hands stores nothing."""
+async def test_the_reader_role_cannot_commit(url):
+    """A stolen login of a dashboard cannot store anything."""
     log = MemoryEventLog(lambda: 0)
     async with pool_of(url, "scoreline_reader") as pool:
         tables = PostgresStore(pool)

@@ -1,4 +1,4 @@
-"""The tables against the log, in Postgres: every altered row is named, and a rebuild puts it right."""
+"""Verification of the tables against the log: every altered row is reported, and a rebuild corrects it."""
 
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -31,8 +31,8 @@ async def here(postgres_url: str) -> AsyncIterator[Place]:
         yield made
 
 
-async def test_tables_equal_the_log_however_bad_the_day_was(here: Place) -> None:
-    """Reordered, bridged, stale, late, rejected: verification finds nothing, a rebuild changes nothing."""
+async def test_tables_equal_the_log_with_events_of_every_disposition(here: Place) -> None:
+    """Reordered, bridged, stale, late, rejected: verification and a rebuild find nothing to change."""
     random = Random(11)
     for _ in range(6):
         await store_badly(random, here.world, here.worker, most=40)
@@ -98,15 +98,15 @@ ALTERATIONS = {
 
 
 @pytest.mark.parametrize("name", ALTERATIONS)
-async def test_each_altered_row_is_named_and_put_right(here: Place, name: str) -> None:
-    """One statement in psql, one difference with what is and what should be; a rebuild mends it."""
-    statement, said = ALTERATIONS[name]
+async def test_each_altered_row_is_reported_and_corrected(here: Place, name: str) -> None:
+    """Verification reports the actual and the expected value, and a rebuild corrects the row."""
+    statement, reported = ALTERATIONS[name]
     illegal = history("queued provisioning completed running failed", evaluation_id="illegal")
     await here.store(*map(life, range(6)), illegal)
     before = await here.dump()
     await here.alter(statement)
     differences = await here.differences()
-    assert any(said in str(difference) for difference in differences), [*map(str, differences)]
+    assert any(reported in str(difference) for difference in differences), [*map(str, differences)]
     await here.rebuild()
     assert await here.differences() == []
     assert await here.dump() == before
@@ -146,22 +146,22 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-async def test_forged_log_is_found_out_and_not_built_upon(here: Place, name: str) -> None:
-    """Where the log itself breaks a rule, verification says which, and a rebuild changes nothing."""
-    statement, said = FORGERIES[name]
+async def test_a_forged_log_is_reported_and_not_used_for_a_rebuild(here: Place, name: str) -> None:
+    """If the log breaks a rule, verification names the rule, and a rebuild changes nothing."""
+    statement, reported = FORGERIES[name]
     await here.store(*map(life, range(3)))
     await here.alter(statement)
     [first, *_] = await here.differences()
     assert first.where == "events evaluation-1"
-    assert said in first.found
+    assert reported in first.found
     before = await here.dump()
     with pytest.raises(BrokenLog, match="nothing was changed"):
         await here.rebuild()
     assert await here.dump() == before
 
 
-async def test_quarantined_bytes_can_not_be_altered_unseen(here: Place) -> None:
-    """An entry of the quarantine is named by its content."""
+async def test_altered_bytes_in_quarantine_are_reported(here: Place) -> None:
+    """The id of a quarantined entry is a digest of its content."""
     await here.store(history("queued provisioning completed", evaluation_id="illegal"))
     await here.alter("UPDATE quarantine SET body = 'something else'")
     [altered] = await here.differences()
@@ -170,8 +170,8 @@ async def test_quarantined_bytes_can_not_be_altered_unseen(here: Place) -> None:
 
 
 @pytest.mark.parametrize("ghost", ["scorecards", "evaluations"])
-async def test_results_without_a_log_are_not_touched(here: Place, ghost: str) -> None:
-    """Whether a row was made up or its events were lost nobody can tell: named, kept, not built upon."""
+async def test_results_without_a_log_are_kept(here: Place, ghost: str) -> None:
+    """The row may be forged or its events lost: it is reported and kept, and no rebuild runs."""
     await here.store(life(1))
     columns = await here.ask(
         "SELECT string_agg(attname, ', ') FROM pg_attribute"
@@ -187,8 +187,8 @@ async def test_results_without_a_log_are_not_touched(here: Place, ghost: str) ->
     assert await here.dump() == before
 
 
-async def test_batch_in_the_wrong_month_is_not_built_upon(here: Place) -> None:
-    """Its events would be looked for where they are not, and all its results would be taken away."""
+async def test_a_batch_in_the_wrong_month_is_not_rebuilt(here: Place) -> None:
+    """Its events would not be found, and a rebuild would delete all its results."""
     await here.store(life(1))
     await here.alter("UPDATE batches SET month = '2020-01-01'")
     [difference] = await here.differences()
@@ -199,8 +199,8 @@ async def test_batch_in_the_wrong_month_is_not_built_upon(here: Place) -> None:
     assert await here.dump() == before
 
 
-async def test_evaluation_that_waits_for_its_opening_is_no_difference(here: Place) -> None:
-    """It has a row, so that a sweep finds it, and nothing in the log yet."""
+async def test_an_evaluation_that_waits_for_its_opening_is_no_difference(here: Place) -> None:
+    """It has a row, so that a sweep finds it, and no event in the log yet."""
     await here.store(history("provisioning running", evaluation_id="headless", first=1))
     verified = await here.verify()
     assert (verified.evaluations, verified.open, verified.events, verified.differences) == (1, 1, 0, [])
@@ -208,11 +208,11 @@ async def test_evaluation_that_waits_for_its_opening_is_no_difference(here: Plac
     assert await here.differences() == []
 
 
-async def test_several_processes_come_to_the_same(here: Place) -> None:
-    """They see one state of the database, whatever is written meanwhile, and miss no page of it."""
+async def test_several_processes_give_the_same_result(here: Place) -> None:
+    """They read one snapshot of the database, whatever is written meanwhile, and skip no page."""
     await here.store(*map(life, range(2_300)))
     await here.alter("UPDATE scorecards SET score = 0.5 WHERE evaluation_id = 'evaluation-2'")
-    await here.alter("UPDATE evaluations SET owner = 'nobody' WHERE evaluation_id = 'evaluation-2222'")
+    await here.alter("UPDATE evaluations SET owner = 'altered' WHERE evaluation_id = 'evaluation-2222'")
     seen: list[int] = []
     async with await AsyncConnection.connect(here.url) as conn:
         verified = await verify(conn, BATCH, shards=DEFAULT_SHARDS, processes=2, on_page=seen.append)
@@ -224,7 +224,7 @@ async def test_several_processes_come_to_the_same(here: Place) -> None:
 
 
 async def never_done(conn: AsyncConnection[Any], _job: object) -> None:
-    """Be busy until the end of days."""
+    """Run until the process is killed."""
     await conn.execute("SELECT pg_sleep(3600)")
 
 
@@ -246,8 +246,8 @@ asyncio.run(main())
 """
 
 
-async def test_processes_do_not_outlive_their_parent(here: Place) -> None:
-    """However it dies: a child would hold its connection, and a pipe of its parent's, for ever."""
+async def test_child_processes_end_with_their_parent(here: Place) -> None:
+    """A child that outlived its parent would keep its connection and a pipe for ever."""
     await here.store(life(1))
     with ended_in_any_case([sys.executable, "-c", PARENT, here.url], {}) as parent:
         await until(lambda: asleep(here), 60)
@@ -261,7 +261,7 @@ async def asleep(here: Place) -> bool:
     return bool(await here.ask("SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(3600)'"))
 
 
-async def test_unknown_batch(here: Place) -> None:
+async def test_an_unknown_batch_is_an_error(here: Place) -> None:
     """There is nothing to verify."""
     with pytest.raises(UnknownBatch):
         await here.verify()
@@ -278,8 +278,8 @@ class Miscounting(PostgresStore):
         return await super().commit(changes)
 
 
-async def test_a_worker_that_miscounts_is_found_out(here: Place, postgres_url: str) -> None:
-    """The recount does not trust what was counted."""
+async def test_a_worker_that_counts_twice_is_reported(here: Place, postgres_url: str) -> None:
+    """Verification counts again and does not use the stored counters."""
     async with make_pool(postgres_url, size=1) as pool:
         here.world.xadd(*life(1))
         await Storage(here.world.log, Miscounting(pool), PATIENCE).store(["evaluation-1"])

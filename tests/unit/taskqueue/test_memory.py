@@ -1,4 +1,4 @@
-"""The queue in memory under a loop whose time is virtual: nothing waits longer than it must."""
+"""The queue in memory on an event loop with virtual time: no call waits longer than it must."""
 
 import asyncio
 from datetime import timedelta
@@ -14,8 +14,8 @@ def seconds(number: float) -> timedelta:
     return timedelta(seconds=number)
 
 
-def test_a_consumer_that_gets_nothing_has_waited_for_the_whole_block():
-    """To the millisecond of virtual time."""
+def test_a_consumer_without_tasks_waits_for_the_whole_block():
+    """The wait is exact to the millisecond of virtual time."""
     loop = VirtualLoop()
     queue = MemoryTaskQueue(loop.time)
 

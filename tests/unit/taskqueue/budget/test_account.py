@@ -1,4 +1,4 @@
-"""When a batch should not go on by itself: pure decisions."""
+"""Pure decisions on when a batch should pause: budget and failures in a row."""
 
 from dataclasses import replace
 from datetime import date
@@ -22,7 +22,7 @@ def budget(limit: str, spent: str) -> Budget:
     return Budget(Decimal(limit), None, Decimal(spent))
 
 
-# What is spent.
+# Spend.
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def budget(limit: str, spent: str) -> Budget:
     ],
 )
 def test_a_budget_is_spent_once_nothing_of_it_is_left(held, stated, flags):
-    """The sentence has both figures; the flags that follow would let it go on."""
+    """The text has both amounts; the flags name the options that allow the batch to continue."""
     assert overspent(held) == stated
     assert more(held) == flags
 
@@ -89,20 +89,20 @@ def test_a_budget_is_spent_once_nothing_of_it_is_left(held, stated, flags):
     ("amount", "written"),
     [("0", "$0.00"), ("0.5", "$0.50"), ("0.0125", "$0.0125"), ("1234.5", "$1,234.50"), ("0.1", "$0.10")],
 )
-def test_amounts_are_written_as_people_do(amount, written):
-    """Cents where they report it, more digits where cents would hide it."""
+def test_amounts_are_formatted_for_people(amount, written):
+    """Two decimals, and more where cents would hide the amount."""
     assert dollars(Decimal(amount)) == written
 
 
-def test_what_exceeds_a_budget_is_an_amount():
-    """In dollars and tokens; nothing where there is no limit, or just as much was spent."""
+def test_the_excess_over_a_budget_is_an_amount():
+    """In dollars and tokens; none without a limit, or at exactly the limit."""
     assert over(Budget(Decimal(1), 10, Decimal("1.25"), 12)) == (Decimal("0.25"), 2)
     assert over(Budget(Decimal(1), 10, Decimal(1), 10)) == (Decimal(0), 0)
     assert over(Budget(None, None, Decimal(9), 9)) == (Decimal(0), 0)
 
 
-def test_a_budget_in_words():
-    """What an operator has allowed is kept in words."""
+def test_a_budget_is_described_in_words():
+    """The description is stored with an operator's change."""
     assert budget_words(Budget(Decimal(10))) == "at most $10.00, any tokens"
     assert budget_words(Budget(max_tokens=5_000)) == "any cost, at most 5,000 tokens"
 
@@ -142,33 +142,33 @@ def length(*looks: tuple[int, int]) -> int:
         "reopened ones begin it anew",
     ],
 )
-def test_failures_are_in_a_row_while_nothing_ends_otherwise(looks, expected):
-    """Counters report, from one look to the next."""
+def test_failures_are_in_a_row_while_nothing_else_ends(looks, expected):
+    """The counters of two cycles determine the streak."""
     assert length(*looks) == expected
 
 
-def test_so_many_hopeless_failures_are_a_reason():
-    """It names the error, of the newest."""
+def test_enough_permanent_failures_are_a_reason_to_pause():
+    """The reason has the error of the newest failure."""
     assert hopeless([REFUSED] * 3, after=3) == (
         "3 evaluations in a row failed: authentication: the key was refused"
     )
     assert hopeless([REFUSED] * 2, after=3) is None
 
 
-def test_a_fault_that_was_tried_again_gives_hope():
-    """Only among the newest, though."""
+def test_a_retried_fault_among_the_newest_is_no_reason_to_pause():
+    """Older failures are ignored."""
     assert hopeless([REFUSED, SPENT_RETRIES, REFUSED], after=3) is None
     assert hopeless([REFUSED, REFUSED, SPENT_RETRIES], after=2)
 
 
-def test_what_was_never_tried_reports_nothing():
-    """A group whose first turn failed is one failure, however long it is."""
+def test_evaluations_that_were_never_tried_do_not_count():
+    """A serial group whose first turn failed is one failure, however long it is."""
     assert hopeless([NEVER_TRIED] * 10, after=3) is None
     assert hopeless([NEVER_TRIED, REFUSED, NEVER_TRIED, REFUSED], after=2)
 
 
 def test_a_long_error_is_cut_and_its_first_line_is_reported():
-    """It is shown in one line of a screen, and kept in a column."""
+    """It is shown in one line of a screen, and stored in a column."""
     long = REFUSED._replace(kind="http", message="a" + "b" * 5_000 + "\nin line 3")
     stated = hopeless([long], after=1)
     assert stated
