@@ -17,7 +17,7 @@ def events_of(raw: Iterable[RawEntry]) -> list[Event]:
     return [decode_body(fields_of(entry)[b"event"]) for entry in raw]
 
 
-async def ask(
+async def append_call(
     form: Form, *events: Event, mode: Mode = Mode.NORMAL, epoch: str | None = None
 ) -> AppendResponse:
     """Append events in one call, by default with the current epoch."""
@@ -27,7 +27,7 @@ async def ask(
 
 
 async def append(form: Form, *events: Event, mode: Mode = Mode.NORMAL) -> list[AppendResult]:
-    return list((await ask(form, *events, mode=mode)).results)
+    return list((await append_call(form, *events, mode=mode)).results)
 
 
 async def stream(form: Form) -> list[Event]:

@@ -10,7 +10,7 @@ from tests.conformance.eventlog.requests import (
     FENCED,
     OK,
     append,
-    ask,
+    append_call,
     stream,
 )
 
@@ -62,7 +62,7 @@ async def test_a_withdrawal_needs_an_opening_of_the_current_epoch(form):
     assert (await append(form, claim, end, mode=Mode.WITHDRAWAL))[0] == FENCED
     before = await form.log.epoch(EVALUATION)
     await form.lose_everything()
-    reply = await ask(form, claim, end, mode=Mode.WITHDRAWAL, epoch=before)
+    reply = await append_call(form, claim, end, mode=Mode.WITHDRAWAL, epoch=before)
     assert reply.results == (EPOCH, EPOCH)
     assert await stream(form) == []
 

@@ -13,7 +13,7 @@ from tests.conformance.eventlog.requests import (
     FENCED,
     OK,
     append,
-    ask,
+    append_call,
     events_of,
     rival,
     stream,
@@ -131,7 +131,7 @@ async def test_a_wrong_epoch_is_checked_before_anything_else(form):
     events = history("queued provisioning")
     await append(form, *events)
     now = await form.log.epoch(EVALUATION)
-    reply = await ask(form, *events, event("running", sequence=2), epoch="another")
+    reply = await append_call(form, *events, event("running", sequence=2), epoch="another")
     assert (list(reply.results), reply.epoch) == ([EPOCH] * 3, now)
     assert await stream(form) == events
 
@@ -143,13 +143,13 @@ async def test_the_epoch_changes_after_data_loss(form):
     assert await form.log.epoch(EVALUATION) == before
     await form.lose_everything()
     assert await form.log.epoch(EVALUATION) != before
-    assert (await ask(form, event("queued"), epoch=before)).results == (EPOCH,)
+    assert (await append_call(form, event("queued"), epoch=before)).results == (EPOCH,)
     assert await stream(form) == []
 
 
 async def test_an_empty_epoch_is_not_checked(form):
     """A foreign producer that does not know epochs can still append."""
-    assert (await ask(form, event("queued"), epoch="")).results == (OK,)
+    assert (await append_call(form, event("queued"), epoch="")).results == (OK,)
 
 
 # Rules 10 and 11: continuing an attempt, and the claim.
@@ -168,8 +168,8 @@ async def test_only_the_newest_attempt_can_be_continued(form):
 async def test_a_claim_returns_the_stream(form):
     """OK returns the recorded events, including the claim; other appends return none."""
     queued, claim = history("queued provisioning")
-    assert (await ask(form, queued)).stream == ()
-    reply = await ask(form, claim, mode=Mode.CLAIM)
+    assert (await append_call(form, queued)).stream == ()
+    reply = await append_call(form, claim, mode=Mode.CLAIM)
     assert reply.results == (OK,)
     assert events_of(reply.stream) == [queued, claim]
 
@@ -178,8 +178,8 @@ async def test_a_claim_repeated_after_a_lost_reply_is_still_owned(form):
     """The same nonce again is a DUPLICATE, and returns the stream as the first claim did."""
     queued, claim = history("queued provisioning")
     await append(form, queued)
-    first = await ask(form, claim, mode=Mode.CLAIM)
-    again = await ask(form, claim, mode=Mode.CLAIM)
+    first = await append_call(form, claim, mode=Mode.CLAIM)
+    again = await append_call(form, claim, mode=Mode.CLAIM)
     assert again.results == (DUPLICATE,)
     assert again.stream == first.stream
 
@@ -189,7 +189,7 @@ async def test_a_lost_claim_is_not_written(form):
     events = history("queued provisioning")
     await append(form, *events)
     wake_ups = len(await form.wake_ups(EVALUATION))
-    lost = await ask(form, rival("provisioning", sequence=1), mode=Mode.CLAIM)
+    lost = await append_call(form, rival("provisioning", sequence=1), mode=Mode.CLAIM)
     assert (lost.results, lost.stream) == ((CONFLICT,), ())
     assert await stream(form) == events
     assert len(await form.wake_ups(EVALUATION)) == wake_ups

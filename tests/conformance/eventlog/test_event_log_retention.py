@@ -12,7 +12,7 @@ from tests.conformance.eventlog.requests import (
     FENCED,
     OK,
     append,
-    ask,
+    append_call,
     events_of,
     rival,
     stream,
@@ -233,7 +233,7 @@ async def test_a_read_returns_the_oldest_entries_up_to_the_limit(form):
 async def test_entry_ids_carry_the_time_of_the_log(form):
     """Ids increase with arrival, and use the clock that `now_ms` reads."""
     before = await form.log.now_ms()
-    await ask(form, *history("queued provisioning"))
+    await append_call(form, *history("queued provisioning"))
     (raw,) = await form.log.read([EVALUATION], limit=9)
     ids = [entry_id for entry_id, _ in raw]
     assert len(set(ids)) == 2

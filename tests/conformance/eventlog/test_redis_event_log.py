@@ -21,7 +21,7 @@ from tests.conformance.eventlog.requests import (
     FENCED,
     OK,
     append,
-    ask,
+    append_call,
     rival,
     stream,
 )
@@ -246,7 +246,7 @@ async def test_a_full_redis_is_unavailable_and_writes_nothing(redis_form):
     await redis_form.redis.config_set("maxmemory", "1")
     try:
         with pytest.raises(LogUnavailable):
-            await ask(redis_form, *history("queued provisioning"), epoch=epoch)
+            await append_call(redis_form, *history("queued provisioning"), epoch=epoch)
     finally:
         await redis_form.redis.config_set("maxmemory", "0")
     assert await stream(redis_form) == []

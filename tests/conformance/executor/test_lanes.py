@@ -51,8 +51,8 @@ class Form:
             self.lanes = MemoryLanes(lambda: self.now)
 
     async def ask(self, wanted: int, *settlements: Settlement, held: int = 0, **fields: Any) -> Grant:
-        ask = AcquireRequest("one", "a", held, wanted, settlements=settlements)
-        (grant,) = await self.lanes.acquire([replace(ask, **fields)])
+        request = AcquireRequest("one", "a", held, wanted, settlements=settlements)
+        (grant,) = await self.lanes.acquire([replace(request, **fields)])
         return grant
 
     async def view(self, lane: str = "one") -> LaneView:
@@ -113,12 +113,12 @@ async def test_lanes_are_independent(form):
     """In one call one lane is blocked, one has an open breaker, and the third grants."""
     blocked = Settlement(CallOutcome.RATE_LIMITED, retry_after=30.0)
     broken = (Settlement(CallOutcome.FAILED),) * 5
-    asks = [
+    requests = [
         AcquireRequest("one", "a", 0, 1, settlements=(blocked,)),
         AcquireRequest("two", "a", 0, 1, settlements=broken),
         AcquireRequest("three", "a", 0, 1),
     ]
-    grants = await form.lanes.acquire(asks)
+    grants = await form.lanes.acquire(requests)
     assert [(grant.granted, grant.blocked_by) for grant in grants] == [
         (0, BlockedBy.RETRY_AFTER),
         (0, BlockedBy.BREAKER),
@@ -131,7 +131,7 @@ async def test_lanes_are_independent(form):
 
 
 async def test_an_open_breaker_is_probed_by_one_call_of_the_fleet(form):
-    """Other executors are asked to poll again; the success of the probe closes the breaker for all."""
+    """Other executors poll again later; the success of the probe closes the breaker for all."""
     other = form.another()
     await form.ask(0, *[Settlement(CallOutcome.FAILED)] * 5)
     form.now += 30
@@ -248,7 +248,7 @@ async def test_a_lost_lane_script_is_loaded_again(redis_url):
 
 async def test_unreachable_lanes_are_reported(tmp_path):
     """The caller waits and retries."""
-    redis = connect(f"unix://{tmp_path}/no one.sock")
+    redis = connect(f"unix://{tmp_path}/absent.sock")
     with pytest.raises(LanesUnavailable):
         await RedisLanes(redis).acquire([AcquireRequest("one", "a", 0, 1)])
     with pytest.raises(LanesUnavailable):

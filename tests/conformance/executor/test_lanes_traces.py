@@ -95,13 +95,13 @@ class Dice(Random):
         rpm, tpm = self.maybe(0.0, 30.0, 600.0, 1e13), self.choice([None, self.maybe(0.0, 300_000.0)])
         return LaneLimit(origin, rpm, tpm, self.choice([None, 0, 1, 20]), self.choice([0.0, 0.0, 0.4, 5.0]))
 
-    def ask(self, lane: str, policy: LanePolicy) -> AcquireRequest:
+    def request(self, lane: str, policy: LanePolicy) -> AcquireRequest:
         settlements = tuple(self.settlement() for _ in range(self.choice([0, 1, 1, 2, 6])))
-        estimate, who = self.choice([0.0, self.uniform(0, 2e3)]), self.choice(["a", "b", "held:c d"])
+        estimate, holder = self.choice([0.0, self.uniform(0, 2e3)]), self.choice(["a", "b", "held:c d"])
         held, wanted = self.choice([0, self.randint(0, 30)]), self.choice([0, 1, self.randint(0, 40)])
         limits = self.limits() if self.is_shared else ()
         withdrawn = ("one limits", "limit:three") if self.is_shared and self.random() < 0.1 else ()
-        return AcquireRequest(lane, who, held, wanted, estimate, policy, settlements, limits, withdrawn)
+        return AcquireRequest(lane, holder, held, wanted, estimate, policy, settlements, limits, withdrawn)
 
     def trace(self, lane: str, length: int) -> Trace:
         self.mood, self.is_reported = self.choice(MOODS), self.choice([True, False])
@@ -111,17 +111,17 @@ class Dice(Random):
         for _ in range(length):
             now += self.choice([self.seconds(1.0), self.seconds(longest)])
             is_lost = self.random() < 0.03
-            steps.append((now, None if is_lost else self.ask(lane, self.choice(policies))))
+            steps.append((now, None if is_lost else self.request(lane, self.choice(policies))))
         return steps
 
 
 def in_python(trace: Trace) -> Iterator[tuple[LaneState, Grant]]:
     state = LaneState()
-    for now, ask in trace:
-        if ask is None:
+    for now, request in trace:
+        if request is None:
             state = LaneState()
             continue
-        state, grant = process(state, now, ask)
+        state, grant = process(state, now, request)
         yield state, grant
 
 
@@ -129,17 +129,17 @@ def in_lua(redis: Redis, lane: str, trace: Trace) -> Iterator[tuple[LaneState, G
     digest: Any = redis.script_load(SCRIPT)
     key = form.lane_key(lane)
     with redis.pipeline(transaction=False) as pipe:
-        for now, ask in trace:
-            if ask is None:
+        for now, request in trace:
+            if request is None:
                 pipe.delete(key)
             else:
-                names, arguments = form.call_for(ask, now=now)
+                names, arguments = form.call_for(request, now=now)
                 pipe.evalsha(digest, 1, *names, *arguments)
                 pipe.hgetall(key)
         replies = iter(pipe.execute())
-    for _, ask in trace:
+    for _, request in trace:
         reply = next(replies)
-        if ask is not None:
+        if request is not None:
             yield read_state(next(replies)), form._grant(*reply)
 
 
@@ -155,7 +155,7 @@ def test_python_and_lua_agree_on_every_grant_and_every_number(redis, seed, lengt
     """Several executors acquire and settle at any time, and state is lost in between."""
     lane = next(NAMES)
     trace = Dice(seed).trace(lane, length)
-    stated = zip(in_python(trace), in_lua(redis, lane, trace), strict=True)
-    for number, ((expected, wanted), (state, grant)) in enumerate(stated):
+    pairs = zip(in_python(trace), in_lua(redis, lane, trace), strict=True)
+    for number, ((expected, wanted), (state, grant)) in enumerate(pairs):
         assert grant == wanted, number
         assert state == expected, number

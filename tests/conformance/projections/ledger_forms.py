@@ -62,7 +62,7 @@ class LedgerForm(Protocol):
         """Return the database's time."""
         ...
 
-    async def asked(self, batch_id: str) -> list[tuple[str, str, str]]:
+    async def operations(self, batch_id: str) -> list[tuple[str, str, str]]:
         """Return the recorded operations of a batch in order, each with author and reason."""
         ...
 
@@ -83,9 +83,9 @@ class MemoryLedgerForm:
     async def time(self) -> datetime:
         return utc_now()
 
-    async def asked(self, batch_id: str) -> list[tuple[str, str, str]]:
-        asked = (each for each in self.ledger.batches.events if each.batch_id == batch_id)
-        return [(each.type, each.by, each.reason) for each in asked]
+    async def operations(self, batch_id: str) -> list[tuple[str, str, str]]:
+        events = (each for each in self.ledger.batches.events if each.batch_id == batch_id)
+        return [(each.type, each.by, each.reason) for each in events]
 
     async def total(self) -> Progress:
         total = Progress()
@@ -108,7 +108,7 @@ class PostgresLedgerForm:
     async def time(self) -> datetime:
         return utc_now()
 
-    async def asked(self, batch_id: str) -> list[tuple[str, str, str]]:
+    async def operations(self, batch_id: str) -> list[tuple[str, str, str]]:
         statement = "SELECT type, by_whom, reason FROM batch_events WHERE batch_id = %s ORDER BY number"
         return await (await self.conn.execute(statement, [batch_id])).fetchall()
 

@@ -91,7 +91,7 @@ class PostgresForm:
             {row[0]: _scorecard(row) for row in await self.ask(_SCORECARDS)},
             {(batch, shard): Progress(*sums) for batch, shard, *sums in await self.ask(_PROGRESS)},
             {
-                (key, attempt, sequence): tuple(range(hole.lower, hole.upper) for hole in missing)
+                (key, attempt, sequence): tuple(range(gap.lower, gap.upper) for gap in missing)
                 for key, attempt, sequence, missing in await self.ask(
                     "SELECT evaluation_id, attempt, closing_sequence, missing FROM gap_bridges"
                 )

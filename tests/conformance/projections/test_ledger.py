@@ -60,7 +60,7 @@ async def test_a_batch_is_accepted_with_all_its_evaluations(ledgers):
     assert await state_of(ledgers, 2) == (row, "", True)
     assert (await ledgers.ledger.stored([row]))[key(2)] == {(1, 0): opening_event(2)}
     assert await ledgers.total() == Progress(total=3)
-    assert await ledgers.asked(B) == [("accepted", "user", "")]
+    assert await ledgers.operations(B) == [("accepted", "user", "")]
     assert await ledgers.ledger.unfinished() == [batch]
 
 
@@ -110,7 +110,7 @@ async def test_the_newest_cached_answer_of_a_request_is_found(ledgers):
         occurred_at = NOW + timedelta(minutes=minutes)
         await store(ledgers, number, CLAIM, RUNNING, answered, occurred_at=occurred_at)
     found = await ledgers.ledger.cached(["q", "r", "unknown"])
-    assert {asked: event.data.output for asked, event in found.items()} == {"q": "new"}
+    assert {request: event.data.output for request, event in found.items()} == {"q": "new"}
 
 
 async def test_batches_are_listed_in_the_order_of_acceptance(ledgers):
@@ -120,7 +120,7 @@ async def test_batches_are_listed_in_the_order_of_acceptance(ledgers):
     assert [batch.batch_id for batch in await ledgers.ledger.unfinished()] == ["early", "late"]
 
 
-# What is asked of a batch.
+# Operations on a batch.
 
 
 async def test_an_operation_on_a_batch_is_recorded_once(ledgers):
@@ -131,7 +131,7 @@ async def test_an_operation_on_a_batch_is_recorded_once(ledgers):
     batch = await batch_of(ledgers)
     assert (batch.state, batch.reason) == ("paused", "lunch")
     assert await ledgers.ledger.request_state(B, "running", by="bob")
-    assert (await ledgers.asked(B))[1:] == [("paused", "ann", "lunch"), ("running", "bob", "")]
+    assert (await ledgers.operations(B))[1:] == [("paused", "ann", "lunch"), ("running", "bob", "")]
     assert not await ledgers.ledger.request_state("unknown", "paused", by="ann")
 
 
@@ -176,7 +176,7 @@ async def test_an_ended_batch_can_be_reopened(ledgers):
     await ledgers.ledger.reopen(B, by="ann", reason="retry")
     batch = await batch_of(ledgers)
     assert (batch.state, batch.finished, batch.deadline) == ("running", False, ahead)
-    assert (await ledgers.asked(B))[-1] == ("running", "ann", "retry")
+    assert (await ledgers.operations(B))[-1] == ("running", "ann", "retry")
 
 
 async def test_a_passed_deadline_is_removed_on_reopening(ledgers):
@@ -287,7 +287,7 @@ async def test_a_batch_is_led_only_by_its_run(ledgers):
     await ledgers.ledger.assign_run(B, "run-2", by="bob", reason="run run-2")
     assert [batch.run_id for batch in await ledgers.ledger.unfinished("run-2")] == ["run-2"]
     assert await ledgers.ledger.unfinished("run-1") == []
-    assert (await ledgers.asked(B))[1:] == [
+    assert (await ledgers.operations(B))[1:] == [
         ("assigned", "ada", "run run-1"),
         ("assigned", "bob", "run run-2"),
     ]

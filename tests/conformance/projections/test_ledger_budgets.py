@@ -63,12 +63,12 @@ async def test_the_budget_can_be_changed_at_any_time(ledgers):
     assert (await batch_of(ledgers)).budget == Budget(Decimal(5), None, Decimal("0.1"), 7)
     await ledgers.ledger.set_budget(B, Budget(None, 9), by="bob", reason="9 tokens")
     assert (await batch_of(ledgers)).budget == Budget(None, 9, Decimal("0.1"), 7)
-    assert (await ledgers.asked(B))[1:] == [
+    assert (await ledgers.operations(B))[1:] == [
         ("budget", "ann", "at most $5.00"),
         ("budget", "bob", "9 tokens"),
     ]
     await ledgers.ledger.set_budget("unknown", Budget(), by="ann")
-    assert await ledgers.asked("unknown") == []
+    assert await ledgers.operations("unknown") == []
 
 
 async def test_the_newest_failures_are_listed_with_how_they_came_about(ledgers):

@@ -259,5 +259,5 @@ async def test_the_spec_of_an_active_batch_can_be_changed(ledgers):
     assert not await provider.has_groups(B)
     assert await provider.update_spec(B, b'{"name":"other"}', by="ada", reason="provider batches")
     assert (await batch_of(ledgers)).spec == b'{"name":"other"}'
-    assert ("changed", "ada", "provider batches") in await ledgers.asked(B)
+    assert ("changed", "ada", "provider batches") in await ledgers.operations(B)
     assert not await provider.update_spec("unknown", b"{}", by="ada", reason="")

@@ -50,8 +50,8 @@ class Accounts:
             self.budgets = MemoryBudgets(self.clock)
 
     async def reserve(self, wanted: int, unit: Amount = EACH, **fields: object) -> BudgetGrant:
-        asked = BudgetRequest("b", "a", wanted=wanted, unit=unit, least=unit)
-        [grant] = await self.budgets.request([replace(asked, **fields)])  # type: ignore[arg-type]
+        request = BudgetRequest("b", "a", wanted=wanted, unit=unit, least=unit)
+        [grant] = await self.budgets.request([replace(request, **fields)])  # type: ignore[arg-type]
         return grant
 
     async def publish(self, terms: BudgetTerms = TERMS, **create: object) -> BudgetView:
@@ -229,7 +229,7 @@ async def test_the_script_and_the_python_model_agree_on_every_number(seed: int, 
                     assert seen.spent.tokens >= spent.tokens
                     spent = seen.spent
             else:
-                asked = BudgetRequest(
+                request = BudgetRequest(
                     "b",
                     dice.choice(["a", "b", "provider-batch:1"]),
                     held=Amount(dice.randrange(300), dice.randrange(300)),
@@ -243,7 +243,7 @@ async def test_the_script_and_the_python_model_agree_on_every_number(seed: int, 
                     own=dice.choice([NOTHING, Amount(dice.randrange(300), 0)]),
                     maxima={"judge:x": CostMaximum(dice.randrange(9), dice.randrange(99), 1)},
                 )
-                grants = [(await form.budgets.request([asked]))[0] for form in forms]
-                assert grants[0] == grants[1], asked
+                grants = [(await form.budgets.request([request]))[0] for form in forms]
+                assert grants[0] == grants[1], request
     finally:
         await redis.aclose()

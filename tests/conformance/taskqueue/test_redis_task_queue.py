@@ -186,7 +186,7 @@ async def test_an_unreachable_server_is_unavailable():
         RedisBatchRegistry(redis),
         RedisExecutorRegistry(redis),
     )
-    for asked in (
+    for call in (
         tasks.enqueue(BATCH, task(1)),
         tasks.consume("a", {BATCH: 1}, block=NOW),
         tasks.counts([BATCH]),
@@ -197,7 +197,7 @@ async def test_an_unreachable_server_is_unavailable():
         executor_registry.filter_live(["a"]),
     ):
         with pytest.raises(QueueUnavailable):
-            await asked
+            await call
     await redis.aclose()
 
 
@@ -227,8 +227,8 @@ async def test_a_key_of_the_wrong_type_is_quarantined(redis_queues):
         keys.EXECUTORS: (lambda: executor_registry.heartbeat(instance), executor_registry.live),
     }
     await executor_registry.heartbeat(instance)
-    for name, asked in commands.items():
-        for command in asked:
+    for name, calls in commands.items():
+        for command in calls:
             await redis.delete(name)
             await redis.lpush(name, "of another type")
             await command()

@@ -12,7 +12,7 @@ from eventlog.log import Append, AppendResponse, LogUnavailable
 from eventlog.memory import MemoryEventLog
 from tests.builders import FIRST_ARRIVAL_MS
 
-Fate = Literal["unreached", "reply lost", "reply lost in a restart", "fine"]
+Outcome = Literal["unreached", "reply lost", "reply lost in a restart", "fine"]
 
 
 class FaultyLog:
@@ -23,15 +23,15 @@ class FaultyLog:
         self.memory = MemoryEventLog(lambda: self.clock_ms, shards=shards)
         self.shards = self.memory.shards
         self.round_trips: list[list[Append]] = []
-        self.fates: deque[Fate] = deque()
+        self.outcomes: deque[Outcome] = deque()
         self.before_epoch: Callable[[str], Awaitable[None]] | None = None
         self.after_committed: Callable[[], Awaitable[None]] | None = None
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    def fail(self, *fates: Fate) -> None:
+    def fail(self, *outcomes: Outcome) -> None:
         """Set the outcome of the next appends, one by one."""
-        self.fates.extend(fates)
+        self.outcomes.extend(outcomes)
 
     async def epochs(self) -> list[str]:
         """Delegate to the in-memory log."""
@@ -45,15 +45,15 @@ class FaultyLog:
 
     async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append, or fail, or both."""
-        fate = self.fates.popleft() if self.fates else "fine"
-        if fate == "unreached":
+        outcome = self.outcomes.popleft() if self.outcomes else "fine"
+        if outcome == "unreached":
             raise LogUnavailable("not reached")
         self.round_trips.append(list(calls))
         replies = await self.memory.append(calls)
         await self.may_answer.wait()
-        if fate == "reply lost in a restart":
+        if outcome == "reply lost in a restart":
             self.memory.restart()
-        if fate.startswith("reply lost"):
+        if outcome.startswith("reply lost"):
             raise LogUnavailable("the reply was lost")
         return replies
 

@@ -63,8 +63,8 @@ GARBAGE = {
     "null": b"null",
     "a nesting bomb": b"[" * 500_000,
     "a nesting bomb inside": with_input("[" * 5_000 + "]" * 5_000),
-    "NaN where anything may stand": with_input("NaN"),
-    "infinity where anything may stand": with_input('{"x": -Infinity}'),
+    "NaN in free JSON": with_input("NaN"),
+    "infinity in free JSON": with_input('{"x": -Infinity}'),
     "a number too large for any type": with_input("9" * 5_000),
 }
 

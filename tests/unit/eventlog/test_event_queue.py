@@ -149,7 +149,7 @@ async def test_an_outage_neither_loses_nor_duplicates_events(log, queue, fault):
         await asyncio.sleep(0)
     await owned.acknowledged()
     assert await log.keys(EVALUATION) == [(1, n) for n in range(5)]
-    assert not log.fates
+    assert not log.outcomes
 
 
 async def test_a_mixed_outage_of_many_attempts_loses_nothing(log, queue):

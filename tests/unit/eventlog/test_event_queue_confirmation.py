@@ -62,7 +62,7 @@ async def test_a_claim_without_a_reply_delays_the_confirmation_of_its_shard(log,
     await queue.release_committed()
     log.fail("reply lost in a restart", *["unreached"] * 8)
     claiming = asyncio.create_task(claim(queue))
-    await until(lambda: len(log.fates) < 8)
+    await until(lambda: len(log.outcomes) < 8)
     held = shard_of(EVALUATION, log.shards)
     queue._observe_epoch(held, (await epochs(log))[held])
     assert not queue.confirmed[held]

@@ -156,7 +156,7 @@ async def test_a_tail_survives_an_outage_of_its_own(log, queue, fault):
     log.fail("fine", fault, fault)
     record(owned, "running")
     await owned.acknowledged()
-    assert not log.fates
+    assert not log.outcomes
     assert await log.keys(EVALUATION) == [(1, 1), (1, 2)]
 
 

@@ -98,8 +98,8 @@ def test_the_default_limits_need_many_gaps():
 
 def test_a_gap_is_bridged_once_it_is_as_old_as_the_time_out():
     """Entries that arrived before the returned time have waited for the time-out."""
-    patience = GapPolicy(timedelta(seconds=30), timedelta(seconds=5))
-    assert patience.bridge_until_ms(100_000) == 70_000
+    policy = GapPolicy(timedelta(seconds=30), timedelta(seconds=5))
+    assert policy.bridge_until_ms(100_000) == 70_000
 
 
 def test_a_time_out_may_be_a_fraction_of_a_second():
@@ -109,16 +109,16 @@ def test_a_time_out_may_be_a_fraction_of_a_second():
 
 def test_degraded_mode_bridges_every_gap_at_once():
     """Warnings are still logged only for gaps older than the limit."""
-    patience = GapPolicy(timedelta(seconds=30), timedelta(seconds=5)).degraded()
-    assert patience.bridge_until_ms(100_000) == 100_000
-    assert patience.warning == timedelta(seconds=5)
+    policy = GapPolicy(timedelta(seconds=30), timedelta(seconds=5)).degraded()
+    assert policy.bridge_until_ms(100_000) == 100_000
+    assert policy.warning == timedelta(seconds=5)
 
 
 def test_a_gap_is_warned_of_from_the_limit_on():
     """A younger gap may be jitter and is not logged."""
-    patience = GapPolicy(timedelta(seconds=30), timedelta(seconds=5))
-    assert not patience.needs_warning(100_000, 104_999)
-    assert patience.needs_warning(100_000, 105_000)
+    policy = GapPolicy(timedelta(seconds=30), timedelta(seconds=5))
+    assert not policy.needs_warning(100_000, 104_999)
+    assert policy.needs_warning(100_000, 105_000)
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,9 @@ async def in_many_passes(random: Random, events: Sequence[Event]) -> tuple[Memor
     for each in events:
         world.xadd(each)
         if random.random() < 0.4:
-            looking = random.sample(workers, random.randint(1, len(workers)))
-            shares = [random.sample(ids, random.randint(1, len(ids))) for _ in looking]
-            await asyncio.gather(*(w.store(share) for w, share in zip(looking, shares, strict=True)))
+            active = random.sample(workers, random.randint(1, len(workers)))
+            shares = [random.sample(ids, random.randint(1, len(ids))) for _ in active]
+            await asyncio.gather(*(w.store(share) for w, share in zip(active, shares, strict=True)))
     await asyncio.gather(*(worker.store(ids) for worker in workers))
     return tables, sum(worker.counts.lost_races for worker in workers)
 

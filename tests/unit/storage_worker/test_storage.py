@@ -140,12 +140,12 @@ async def test_a_high_gap_rate_degrades_ordering(world, caplog):
     queued, *_, completed = history(STRAIGHT)
     world.xadd(queued, completed)
     world.wait(GAP_WARNING)
-    hurrying = world.storage(breaker=GapBreaker(BreakerLimits(rate=0.5, minimum=1)))
-    await hurrying.process(WakeUpBatch([EVALUATION]))
-    assert hurrying.is_degraded
+    storage = world.storage(breaker=GapBreaker(BreakerLimits(rate=0.5, minimum=1)))
+    await storage.process(WakeUpBatch([EVALUATION]))
+    assert storage.is_degraded
     assert world.tables.bridges == {}
     assert "gap rate above threshold" in caplog.text
-    await hurrying.process(WakeUpBatch([EVALUATION]))
+    await storage.process(WakeUpBatch([EVALUATION]))
     assert list(world.tables.bridges) == [(EVALUATION, 1, 5)]
 
 

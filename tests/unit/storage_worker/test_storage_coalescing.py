@@ -12,11 +12,11 @@ class Passes:
     """Records the evaluations of each pass, and ends no pass before the test allows it."""
 
     def __init__(self) -> None:
-        self.asked: list[list[str]] = []
+        self.requested: list[list[str]] = []
         self.may_end = asyncio.Event()
 
     async def __call__(self, evaluation_ids: Sequence[str]) -> None:
-        self.asked.append(list(evaluation_ids))
+        self.requested.append(list(evaluation_ids))
         await self.may_end.wait()
 
 
@@ -25,7 +25,7 @@ async def test_a_single_request_starts_at_once():
     passes = Passes()
     passes.may_end.set()
     await RequestCoalescer(passes, limit=1).submit(["a"])
-    assert passes.asked == [["a"]]
+    assert passes.requested == [["a"]]
 
 
 async def test_requests_during_a_pass_share_the_next_one():
@@ -36,10 +36,10 @@ async def test_requests_during_a_pass_share_the_next_one():
     await asyncio.sleep(0)
     others = [asyncio.create_task(coalescer.submit(ids)) for ids in (["b", "a"], ["c"], ["b"])]
     await asyncio.sleep(0)
-    assert passes.asked in ([], [["a"]])
+    assert passes.requested in ([], [["a"]])
     passes.may_end.set()
     await asyncio.gather(first, *others)
-    assert passes.asked == [["a"], ["b", "a", "c"]]
+    assert passes.requested == [["a"], ["b", "a", "c"]]
 
 
 async def test_an_error_of_a_pass_is_raised_to_every_caller():
@@ -67,4 +67,4 @@ async def test_a_cancelled_caller_does_not_end_the_pass_of_others():
     await staying
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    assert passes.asked == [["a", "b"]]
+    assert passes.requested == [["a", "b"]]

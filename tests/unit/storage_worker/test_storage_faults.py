@@ -21,7 +21,7 @@ from tests.dumps import memory_dump
 from tests.storing import World
 
 STRAIGHT = "queued provisioning running responded scored completed"
-Fate = Literal["unreached", "reply lost", "fine"]
+Outcome = Literal["unreached", "reply lost", "fine"]
 
 
 @pytest.fixture
@@ -158,22 +158,22 @@ class Faulty:
 
     def __init__(self, port: object, error: type[Exception]) -> None:
         self.port, self.error = port, error
-        self.fates: defaultdict[str, deque[Fate]] = defaultdict(deque)
+        self.outcomes: defaultdict[str, deque[Outcome]] = defaultdict(deque)
         self.seen_outages: list[str | None] = []
         self.storage: Storage | None = None
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self.port, name)
-        if name not in self.fates:
+        if name not in self.outcomes:
             return member
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             self.seen_outages.append(self.storage.outage if self.storage else None)
-            fate = self.fates[name].popleft() if self.fates[name] else "fine"
-            if fate == "unreached":
+            outcome = self.outcomes[name].popleft() if self.outcomes[name] else "fine"
+            if outcome == "unreached":
                 raise self.error(f"{name} was not reached")
             answer = await member(*args, **kwargs)
-            if fate == "reply lost":
+            if outcome == "reply lost":
                 raise self.error(f"the reply to {name} was lost")
             return answer
 
@@ -184,9 +184,9 @@ CALLS = [("log", call) for call in ("now_ms", "read", "settle")]
 CALLS += [("tables", call) for call in ("rows", "months", "stored", "commit", "quarantine")]
 
 
-@pytest.mark.parametrize("fate", ["unreached", "reply lost"])
+@pytest.mark.parametrize("outcome", ["unreached", "reply lost"])
 @pytest.mark.parametrize(("port", "call"), CALLS)
-async def test_a_call_is_retried_through_an_outage_without_duplicates(world, port, call, fate):
+async def test_a_call_is_retried_through_an_outage_without_duplicates(world, port, call, outcome):
     """This also holds if the call was executed and only its reply was lost."""
     old = history("queued provisioning retrying")
     new = history("queued:retry provisioning running completed", attempt=2)
@@ -203,7 +203,7 @@ async def test_a_call_is_retried_through_an_outage_without_duplicates(world, por
     log: Any = Faulty(world.log, LogUnavailable)
     tables: Any = Faulty(world.tables, DatabaseUnavailable)
     faulty = {"log": log, "tables": tables}[port]
-    faulty.fates[call].extend([fate, fate, "fine", fate])
+    faulty.outcomes[call].extend([outcome, outcome, "fine", outcome])
     storage = faulty.storage = world.storage(log=log, tables=tables)
     calm = World()
     assert await take(world, storage) == await take(calm, calm.storage())
@@ -215,7 +215,7 @@ async def test_an_outage_and_its_end_are_each_logged_once(world, caplog):
     """The log has one line for the outage, not one for each retry."""
     caplog.set_level("INFO")
     log: Any = Faulty(world.log, LogUnavailable)
-    log.fates["read"].extend(["unreached"] * 3)
+    log.outcomes["read"].extend(["unreached"] * 3)
     world.xadd(event("queued"))
     await world.storage(log=log).process(WakeUpBatch([EVALUATION]))
     assert [record.message for record in caplog.records] == [
@@ -227,6 +227,6 @@ async def test_an_outage_and_its_end_are_each_logged_once(world, caplog):
 async def test_a_sweep_raises_an_outage_to_its_caller(world):
     """Only wake-ups are retried; the sweep is repeated at its next interval."""
     tables: Any = Faulty(world.tables, DatabaseUnavailable)
-    tables.fates["open_evaluations"].append("unreached")
+    tables.outcomes["open_evaluations"].append("unreached")
     with pytest.raises(DatabaseUnavailable):
         await world.storage(tables=tables).sweep(unchanged_for=0, page=10)

@@ -120,7 +120,7 @@ def test_a_rewritten_stream_is_compared_with_the_stored_events():
 
 
 def test_a_rewritten_stream_with_another_body_is_a_conflict():
-    """The stored event stands; another body after the loss is quarantined and overwrites nothing."""
+    """The stored event is kept; another body after the loss is quarantined and overwrites nothing."""
     queued, claim, running = history("queued provisioning running")
     other = rival("provisioning", sequence=1)
     anew = wire([queued, other, running], first_ms=FIRST_ARRIVAL_MS + 90_000)

@@ -88,10 +88,10 @@ async def test_a_worker_that_loses_a_race_counts_nothing(world):
         async def rows(self, evaluation_ids):
             found = await super().rows(evaluation_ids)
             if not self.scorecards:
-                await Storage(world.log, other, patience).store(evaluation_ids)
+                await Storage(world.log, other, policy).store(evaluation_ids)
             return found
 
-    other, patience = world.tables, GapPolicy(GAP_TIMEOUT, GAP_WARNING)
+    other, policy = world.tables, GapPolicy(GAP_TIMEOUT, GAP_WARNING)
     overtaken = Overtaken(world.tables.clock)
     for name in ("batches", "evaluations", "events", "scorecards", "progress"):
         setattr(overtaken, name, getattr(other, name))

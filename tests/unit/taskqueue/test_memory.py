@@ -35,7 +35,7 @@ def test_waiting_consumers_share_the_tasks_that_are_added():
         taken = await queue.consume(consumer, {"b": 1}, block=seconds(3_600))
         return len(taken), loop.time()
 
-    async def story() -> list[tuple[int, float]]:
+    async def deliveries() -> list[tuple[int, float]]:
         waiting = asyncio.gather(one("a"), one("b"))
         await asyncio.sleep(5)
         await queue.enqueue("b", TASK)
@@ -43,7 +43,7 @@ def test_waiting_consumers_share_the_tasks_that_are_added():
         await queue.enqueue("b", TASK)
         return list(await waiting)
 
-    first, second = sorted(run_virtually(story(), loop), key=lambda each: each[1])
+    first, second = sorted(run_virtually(deliveries(), loop), key=lambda each: each[1])
     assert (first[0], second[0]) == (1, 1)
     assert first[1] == 5
     assert 7.5 <= second[1] < 7.51

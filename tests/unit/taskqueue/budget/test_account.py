@@ -26,7 +26,7 @@ def budget(limit: str, spent: str) -> Budget:
 
 
 @pytest.mark.parametrize(
-    ("held", "stated", "flags"),
+    ("held", "text", "flags"),
     [
         (Budget(), None, ()),
         (Budget(spent_usd=Decimal(1_000), spent_tokens=10**9), None, ()),
@@ -79,9 +79,9 @@ def budget(limit: str, spent: str) -> Budget:
         ),
     ],
 )
-def test_a_budget_is_spent_once_nothing_of_it_is_left(held, stated, flags):
+def test_a_budget_is_spent_once_nothing_of_it_is_left(held, text, flags):
     """The text has both amounts; the flags name the options that allow the batch to continue."""
-    assert overspent(held) == stated
+    assert overspent(held) == text
     assert more(held) == flags
 
 
@@ -114,15 +114,15 @@ def counted(ended: int, failed: int) -> Batch:
     return replace(BATCH, ended=ended, failed=failed)
 
 
-def length(*looks: tuple[int, int]) -> int:
-    streak = Streak.begin(counted(*looks[0]))
-    for look in looks[1:]:
-        streak = streak.go_on(counted(*look))
+def length(*cycles: tuple[int, int]) -> int:
+    streak = Streak.begin(counted(*cycles[0]))
+    for cycle in cycles[1:]:
+        streak = streak.go_on(counted(*cycle))
     return streak.length
 
 
 @pytest.mark.parametrize(
-    ("looks", "expected"),
+    ("cycles", "expected"),
     [
         ([(0, 0)], 0),
         ([(9, 9)], 0),
@@ -142,9 +142,9 @@ def length(*looks: tuple[int, int]) -> int:
         "reopened ones begin it anew",
     ],
 )
-def test_failures_are_in_a_row_while_nothing_else_ends(looks, expected):
+def test_failures_are_in_a_row_while_nothing_else_ends(cycles, expected):
     """The counters of two cycles determine the streak."""
-    assert length(*looks) == expected
+    assert length(*cycles) == expected
 
 
 def test_enough_permanent_failures_are_a_reason_to_pause():
@@ -170,10 +170,10 @@ def test_evaluations_that_were_never_tried_do_not_count():
 def test_a_long_error_is_cut_and_its_first_line_is_reported():
     """It is shown in one line of a screen, and stored in a column."""
     long = REFUSED._replace(kind="http", message="a" + "b" * 5_000 + "\nin line 3")
-    stated = hopeless([long], after=1)
-    assert stated
-    assert stated.startswith("an evaluation failed: http: abbb")
-    assert (len(stated), stated[-1]) == (300, "…")
+    text = hopeless([long], after=1)
+    assert text
+    assert text.startswith("an evaluation failed: http: abbb")
+    assert (len(text), text[-1]) == (300, "…")
     assert hopeless([REFUSED._replace(message="\n")], after=2) is None
     assert hopeless([REFUSED._replace(message="no\nin line 3")] * 2, after=2) == (
         "2 evaluations in a row failed: authentication: no"
