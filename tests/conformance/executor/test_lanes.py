@@ -50,7 +50,7 @@ class Form:
         else:
             self.lanes = MemoryLanes(lambda: self.now)
 
-    async def ask(self, wanted: int, *settlements: Settlement, held: int = 0, **fields: Any) -> Grant:
+    async def acquire(self, wanted: int, *settlements: Settlement, held: int = 0, **fields: Any) -> Grant:
         request = AcquireRequest("one", "a", held, wanted, settlements=settlements)
         (grant,) = await self.lanes.acquire([replace(request, **fields)])
         return grant
@@ -70,8 +70,8 @@ async def form(request: pytest.FixtureRequest) -> AsyncIterator[Form]:
     await redis.aclose()
 
 
-async def test_an_unused_lane_has_no_limits(form):
-    """It is described like any other lane."""
+async def test_an_unused_lane_has_the_default_view(form):
+    """A lane without requests is listed without limits and without use."""
     assert await form.view() == LaneView("one")
     assert await form.lanes.acquire([]) == []
     assert await form.lanes.views([]) == []
@@ -79,30 +79,30 @@ async def test_an_unused_lane_has_no_limits(form):
 
 async def test_a_lane_starts_empty_and_is_paced(form):
     """The first call waits for one interval, and at most a quarter of a second of credit accumulates."""
-    assert (await form.ask(5, policy=PACED)).granted == 0
+    assert (await form.acquire(5, policy=PACED)).granted == 0
     form.now += 0.125
-    assert (await form.ask(5, policy=PACED)).granted == 1
+    assert (await form.acquire(5, policy=PACED)).granted == 1
     form.now += 60
-    assert await form.ask(5, held=1, policy=PACED) == Grant(3, 0.0, BlockedBy.RATE, 0.1)
+    assert await form.acquire(5, held=1, policy=PACED) == Grant(3, 0.0, BlockedBy.RATE, 0.1)
     assert (await form.view()).granted == 4
 
 
 async def test_a_lane_starts_empty_again_after_data_loss(form):
     """The next requests restore it, since they report the permits that are held."""
-    await form.ask(8)
+    await form.acquire(8)
     await form.lose_everything()
-    assert (await form.ask(5, held=6)).granted == 2
-    assert (await form.ask(5, lane="two", policy=PACED)).granted == 0
+    assert (await form.acquire(5, held=6)).granted == 2
+    assert (await form.acquire(5, lane="two", policy=PACED)).granted == 0
 
 
 async def test_executors_share_a_lane(form):
     """A held permit is unavailable to others until it is settled or its holder was silent for a minute."""
     other = form.another()
-    assert (await form.ask(8)).granted == 8
+    assert (await form.acquire(8)).granted == 8
     assert (await other.acquire([AcquireRequest("one", "b", 0, 1)]))[0] == Grant(
         0, 0.0, BlockedBy.CONCURRENCY, 0.05
     )
-    await form.ask(0, OK, held=7)
+    await form.acquire(0, OK, held=7)
     assert (await other.acquire([AcquireRequest("one", "b", 0, 1)]))[0].granted == 1
     assert (await form.view()).in_flight == 8
     form.now += 61
@@ -133,24 +133,24 @@ async def test_lanes_are_independent(form):
 async def test_an_open_breaker_is_probed_by_one_call_of_the_fleet(form):
     """Other executors poll again later; the success of the probe closes the breaker for all."""
     other = form.another()
-    await form.ask(0, *[Settlement(CallOutcome.FAILED)] * 5)
+    await form.acquire(0, *[Settlement(CallOutcome.FAILED)] * 5)
     form.now += 30
-    assert await form.ask(5) == Grant(1, 0.0, BlockedBy.BREAKER, 1.0)
+    assert await form.acquire(5) == Grant(1, 0.0, BlockedBy.BREAKER, 1.0)
     assert (await other.acquire([AcquireRequest("one", "b", 0, 5)]))[0] == Grant(
         0, 0.0, BlockedBy.BREAKER, 1.0
     )
-    await form.ask(0, OK)
+    await form.acquire(0, OK)
     assert (await other.acquire([AcquireRequest("one", "b", 0, 5)]))[0].granted == 5
 
 
 async def test_tokens_are_reserved_and_settled(form):
     """The actual use of a call is learnt, and the next estimate uses it."""
     policy = LanePolicy(tpm=60_000)
-    await form.ask(1, policy=policy, estimate=500.0)
+    await form.acquire(1, policy=policy, estimate=500.0)
     form.now += 1
-    assert (await form.ask(1, policy=policy, estimate=500.0)).reserved == 500
+    assert (await form.acquire(1, policy=policy, estimate=500.0)).reserved == 500
     used = Settlement(CallOutcome.OK, reserved=500.0, tokens=2_000.0)
-    grant = await form.ask(1, used, policy=policy)
+    grant = await form.acquire(1, used, policy=policy)
     assert (grant.reserved, grant.blocked_by, grant.ready_in) == (
         2_000,
         BlockedBy.TOKENS,
@@ -161,9 +161,9 @@ async def test_tokens_are_reserved_and_settled(form):
 
 async def test_memory_and_redis_give_the_same_view(form):
     """Every number of a view is equal in both implementations."""
-    await form.ask(20, policy=LanePolicy(max_concurrency=5))
+    await form.acquire(20, policy=LanePolicy(max_concurrency=5))
     form.now += 1
-    await form.ask(3, OK, Settlement(CallOutcome.RATE_LIMITED, age=0.5, retry_after=2.5), held=3)
+    await form.acquire(3, OK, Settlement(CallOutcome.RATE_LIMITED, age=0.5, retry_after=2.5), held=3)
     assert await form.view() == LaneView(
         "one",
         blocked_by=BlockedBy.RETRY_AFTER,
@@ -182,7 +182,7 @@ async def test_settlements_of_an_outage_are_reported_in_one_call(form):
     """Any number is accepted, and each counts once."""
     refused = Settlement(CallOutcome.RATE_LIMITED, age=5.0, retry_after=60.0)
     for number in (199, 200, 201, 1_000):
-        await form.ask(3, *[refused] * number, lane=f"lane-{number}")
+        await form.acquire(3, *[refused] * number, lane=f"lane-{number}")
         view = await form.view(f"lane-{number}")
         assert (view.rate_limited, view.concurrency, view.granted) == (number, 4, 0)
 
@@ -190,13 +190,13 @@ async def test_settlements_of_an_outage_are_reported_in_one_call(form):
 async def test_a_limit_declared_by_one_batch_binds_all_until_it_is_withdrawn(form):
     """Another executor without a limit of its own keeps to it, and the view names its origin."""
     other, strict = form.another(), LaneLimit("batch-a limits", rpm=60.0, max_concurrency=3)
-    await form.ask(0, limits=(strict,))
+    await form.acquire(0, limits=(strict,))
     form.now += 10
     assert (await other.acquire([AcquireRequest("one", "b", 0, 5)]))[0].granted == 1
     form.now += 0.5
     assert (await other.acquire([AcquireRequest("one", "b", 1, 5)]))[0].blocked_by is BlockedBy.RATE
     assert (await form.view()).limits == (strict,)
-    await form.ask(0, withdrawn=(strict.origin,))
+    await form.acquire(0, withdrawn=(strict.origin,))
     assert (await other.acquire([AcquireRequest("one", "b", 1, 5)]))[0].granted == 5
     assert (await form.view()).limits == ()
 
@@ -204,11 +204,11 @@ async def test_a_limit_declared_by_one_batch_binds_all_until_it_is_withdrawn(for
 async def test_the_strictest_limit_of_each_kind_holds_until_it_expires(form):
     """One is renewed, the other expires after a minute, and unused capacity is not accumulated."""
     rate, flight = LaneLimit("a limits", rpm=60.0), LaneLimit("b targets.x", rpm=6_000.0, max_concurrency=9)
-    await form.ask(0, limits=(rate, flight))
+    await form.acquire(0, limits=(rate, flight))
     form.now += 55
-    assert (await form.ask(20, limits=(flight,))).granted == 1
+    assert (await form.acquire(20, limits=(flight,))).granted == 1
     form.now += 5
-    assert await form.ask(20, held=1) == Grant(8, 0.0, BlockedBy.CONCURRENCY, 0.05)
+    assert await form.acquire(20, held=1) == Grant(8, 0.0, BlockedBy.CONCURRENCY, 0.05)
     assert (await form.view()).limits == (flight,)
 
 

@@ -80,26 +80,26 @@ class PostgresForm:
 
     async def contents(self) -> Contents:
         return Contents(
-            dict(await self.ask("SELECT batch_id, month FROM batches")),
-            dict(await self.ask("SELECT evaluation_id, ended_at FROM evaluations")),
+            dict(await self.fetch("SELECT batch_id, month FROM batches")),
+            dict(await self.fetch("SELECT evaluation_id, ended_at FROM evaluations")),
             {
                 (key, attempt, sequence): (verdict, body.encode())
-                for key, attempt, sequence, verdict, body in await self.ask(
+                for key, attempt, sequence, verdict, body in await self.fetch(
                     "SELECT evaluation_id, attempt, sequence, verdict, event::text FROM events"
                 )
             },
-            {row[0]: _scorecard(row) for row in await self.ask(_SCORECARDS)},
-            {(batch, shard): Progress(*sums) for batch, shard, *sums in await self.ask(_PROGRESS)},
+            {row[0]: _scorecard(row) for row in await self.fetch(_SCORECARDS)},
+            {(batch, shard): Progress(*sums) for batch, shard, *sums in await self.fetch(_PROGRESS)},
             {
                 (key, attempt, sequence): tuple(range(gap.lower, gap.upper) for gap in missing)
-                for key, attempt, sequence, missing in await self.ask(
+                for key, attempt, sequence, missing in await self.fetch(
                     "SELECT evaluation_id, attempt, closing_sequence, missing FROM gap_bridges"
                 )
             },
-            {row[0]: QuarantineRow(*row) for row in await self.ask(_QUARANTINE)},
+            {row[0]: QuarantineRow(*row) for row in await self.fetch(_QUARANTINE)},
         )
 
-    async def ask(self, statement: Any) -> list[Any]:
+    async def fetch(self, statement: Any) -> list[Any]:
         return await (await self.conn.execute(statement)).fetchall()
 
     async def wait(self, seconds: float) -> None:

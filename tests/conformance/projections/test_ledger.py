@@ -180,7 +180,7 @@ async def test_an_ended_batch_can_be_reopened(ledgers):
 
 
 async def test_a_passed_deadline_is_removed_on_reopening(ledgers):
-    """A batch that had timed out continues without a deadline."""
+    """An expired batch continues without a deadline."""
     await accept(ledgers, accepted(1), max_duration=timedelta(hours=1))
     await ledgers.ledger.request_state(B, "expired", by="coordinator")
     await ledgers.ledger.reopen(B, by="ann")

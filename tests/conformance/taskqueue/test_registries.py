@@ -48,7 +48,7 @@ async def test_an_unregistered_batch_leaves_no_keys(queues):
 
 
 async def test_lanes_are_found_by_queue(queues):
-    """The last report of an executor on a queue counts, and all are deleted with the batch."""
+    """Each queue of a batch has its list of lanes, and all are deleted with the batch."""
     assert await queues.batch_registry.lanes(BATCH) == {}
     await queues.batch_registry.set_lanes(
         BATCH, {"scoring": ["openai:a:judge"], "target-0": ["one", "two"]}

@@ -175,7 +175,7 @@ async def test_append_latency_is_measured(log):
 
 
 async def test_a_rejected_command_does_not_stop_the_queue(log, queue, monkeypatch):
-    """After an error reply (MISCONF, BUSY, NOREPLICAS) the queue retries or reports the error."""
+    """After an error reply (MISCONF, BUSY, NOREPLICAS) the queue continues and sends its events."""
     working = log.memory.append
 
     async def refuses_once(calls):

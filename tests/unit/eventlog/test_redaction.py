@@ -236,7 +236,7 @@ def test_variables_with_names_like_secrets_are_not_redacted(name: str, value: st
     ],
 )
 def test_whole_words_of_a_name_make_a_secret(name: str):
-    """With such a word the value is a secret; a plain word or a path is none, and the log names it."""
+    """Such a variable is a secret; if its value is a plain word or a path, it is only warned of."""
     assert secrets_in({name: "x7-Yk+w_7TqLm5"}) == {"x7-Yk+w_7TqLm5"}
     for value in ("sentencepiece", "QUESTION", "/tmp"):
         assert secrets_in({name: value}) == frozenset()

@@ -159,7 +159,7 @@ async def test_a_gap_that_another_worker_has_closed_is_dropped(world):
 
 
 def test_the_lag_is_the_age_of_the_oldest_wake_up_in_process():
-    """The lag grows while a batch is processed, is reported for a while after it, and then ends."""
+    """It grows during processing, falls back to its value at the read, and is zero when idle."""
     clock = Clock()
     metrics = StorageMetrics(clock, lambda: False)
     metrics.synchronize(FIRST_ARRIVAL_MS + 2_000)
@@ -175,7 +175,7 @@ def test_the_lag_is_the_age_of_the_oldest_wake_up_in_process():
 async def test_a_server_that_does_not_respond_is_reported(world):
     """The gauge is down until the server responds again."""
 
-    class Away:
+    class UnavailableOnce:
         """A log that is unavailable once."""
 
         def __init__(self) -> None:
@@ -190,16 +190,16 @@ async def test_a_server_that_does_not_respond_is_reported(world):
                 raise LogUnavailable("away")
             return await world.log.now_ms()
 
-    storage = world.storage(log=(away := Away()))
+    storage = world.storage(log=(log := UnavailableOnce()))
     world.xadd(*history("queued"))
     with GAUGES.registered(storage.metrics), measuring() as measured:
         await storage.process(WakeUpBatch([EVALUATION]))
-    assert away.seen == [None, 0]
+    assert log.seen == [None, 0]
     assert [measured.gauge("eval_dependency_up", name) for name in (REDIS, POSTGRES)] == [1, 1]
 
 
 async def test_degraded_ordering_is_reported(world):
-    """The gauge is set by the setting and by a gap rate above the threshold."""
+    """The gauge is 1 for a gap time-out of zero, and else 0."""
     for timeout, degraded in ((GAP_TIMEOUT, 0), (timedelta(0), 1)):
         storage = world.storage(patience=GapPolicy(timeout, GAP_WARNING))
         with GAUGES.registered(storage.metrics), measuring() as measured:

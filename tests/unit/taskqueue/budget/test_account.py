@@ -134,12 +134,12 @@ def length(*cycles: tuple[int, int]) -> int:
     ],
     ids=[
         "nothing has ended",
-        "what was there before does not count",
-        "all that failed since",
-        "what ended well before does not end the row",
-        "what ended otherwise meanwhile does",
-        "and so it does alone",
-        "reopened ones begin it anew",
+        "earlier failures do not count",
+        "all failures since",
+        "earlier completions do not end the streak",
+        "a completion meanwhile ends the streak",
+        "a completion alone ends the streak",
+        "reopened evaluations restart the streak",
     ],
 )
 def test_failures_are_in_a_row_while_nothing_else_ends(cycles, expected):
