@@ -187,7 +187,7 @@ async def test_a_stream_with_a_higher_attempt_does_not_expire(form, ended_attemp
         (history("queued:operator", attempt=2), Mode.NORMAL),
         (history("provisioning running", attempt=2, first=1), Mode.TAIL),
     ],
-    ids=["opened", "put back"],
+    ids=["opened", "re-appended"],
 )
 async def test_a_new_attempt_stops_the_expiry(form, events, mode):
     """An event that opens an attempt in an expiring stream makes the stream persistent."""
