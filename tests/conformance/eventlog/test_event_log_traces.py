@@ -75,7 +75,7 @@ class Snapshot:
     """The visible state of an evaluation after a step."""
 
     results: tuple[AppendResult, ...]
-    returned_stream: list[dict[bytes, bytes]]
+    returned: list[dict[bytes, bytes]]
     stream: list[dict[bytes, bytes]]
     committed: EventKey | None
     closing: bool
