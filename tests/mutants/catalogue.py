@@ -55,10 +55,10 @@ BUDGET_ACCOUNTS = "tests/conformance/taskqueue/test_budget_accounts.py"
 EXECUTOR_BUDGET = "tests/unit/executor/budget/test_client.py"
 BUDGET_KEEPER = "tests/unit/coordinator/test_budget_keeper.py"
 FAILURE_STREAK = "tests/unit/executor/test_failure_streak.py"
-PROVIDER_BATCH_BUDGETS = "tests/unit/test_provider_batch_budgets.py"
+PROVIDER_BATCH_BUDGETS = "tests/unit/coordinator/test_provider_batch_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/projections/test_provider_batches.py"
-PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
-PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
+PROVIDER_CRASH = "tests/unit/coordinator/test_provider_batches_crash.py"
+PROVIDER_BATCHES = "tests/unit/coordinator/test_provider_batches.py"
 PREFLIGHT = "tests/acceptance/test_preflight.py"
 REPORT = "tests/unit/scoreline/reports/test_report.py"
 EXPORT = "tests/unit/scoreline/reports/test_export.py"
@@ -101,7 +101,7 @@ HOSTILE_FILES = "tests/acceptance/test_hostile_files.py::test_hostile_files_are_
 HOSTILE_SPECS = (
     "tests/acceptance/test_hostile_files.py::test_hostile_specs_and_batches_are_refused_in_bounded_memory"
 )
-PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
+PROVIDER_WITHDRAWN = "tests/unit/coordinator/test_provider_batches_withdrawn.py"
 
 REDACTION = "tests/unit/eventlog/test_redaction.py"
 SPEC_SECRETS = "tests/unit/scoreline/submit/spec/test_secrets.py"

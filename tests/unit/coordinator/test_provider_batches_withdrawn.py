@@ -23,7 +23,7 @@ from projections.ledger.contract import EvaluationState
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.tasks import Task
 from tests.builders import START, history
-from tests.unit.provider_batch_stage import (
+from tests.unit.coordinator.provider_batch_stage import (
     NO_TIME,
     SPEC,
     B,

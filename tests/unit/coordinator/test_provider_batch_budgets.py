@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from projections.ledger.contract import Batch
-from tests.unit.provider_batch_stage import COST, B, Stage, a_stage
+from tests.unit.coordinator.provider_batch_stage import COST, B, Stage, a_stage
 
 
 async def rounds(stage: Stage, times: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from coordinator.provider_batches.memory import echo
 from coordinator.provider_batches.provider import Errored, NotProcessed
 from tests.telemetry import measuring, tracing_spans
-from tests.unit.provider_batch_stage import COST, Stage, a_stage
+from tests.unit.coordinator.provider_batch_stage import COST, Stage, a_stage
 
 A = "anthropic"
 FAULTS = {

@@ -4,7 +4,7 @@ import pytest
 
 from coordinator.provider_batches.provider import NoResponse
 from eventlog import payloads as p
-from tests.unit.provider_batch_stage import COST, Fate, Stage, a_stage
+from tests.unit.coordinator.provider_batch_stage import COST, Fate, Stage, a_stage
 
 CASES = 5
 ROUNDS = 60

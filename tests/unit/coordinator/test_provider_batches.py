@@ -21,7 +21,7 @@ from projections.folds.change import EvaluationRow
 from projections.ledger.contract import EvaluationState
 from projections.ledger.provider_batches import ProviderBatch
 from tests.builders import START, history
-from tests.unit.provider_batch_stage import COST, SPEC, B, Stage, a_stage, cases, with_fallback
+from tests.unit.coordinator.provider_batch_stage import COST, SPEC, B, Stage, a_stage, cases, with_fallback
 
 KNOWN = p.Answer(output="4")
 RECORDED = TargetSpec("recorded", "recorded:answers.jsonl", {"path": "answers.jsonl"})
