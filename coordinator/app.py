@@ -36,7 +36,7 @@ from taskqueue.tasks import QueueUnavailable
 logger = logging.getLogger(__name__)
 
 IN_REDIS = (LogUnavailable, QueueUnavailable)
-FAREWELL = 5.0
+SHUTDOWN_GRACE = 5.0
 """Seconds that a call to a provider may still take when everything stops."""
 STANDBY = 1.0
 """Seconds between two looks at whether the leader is gone."""
@@ -150,16 +150,16 @@ async def _observed(observer: MetricsCollector) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _provider_batches(coordinator: Coordinator, stop: asyncio.Event) -> AsyncIterator[None]:
     """Look after provider batches beside all else, as long as nobody else leads."""
-    task = asyncio.create_task(_tend_provider_batches(coordinator, stop))
+    task = asyncio.create_task(_run_provider_batches(coordinator, stop))
     try:
         yield
     finally:
         if stop.is_set():  # a submission that is heard to its end need not be looked for afterwards
-            await asyncio.wait({task}, timeout=FAREWELL)
+            await asyncio.wait({task}, timeout=SHUTDOWN_GRACE)
         await end([task])
 
 
-async def _tend_provider_batches(coordinator: Coordinator, stop: asyncio.Event) -> None:
+async def _run_provider_batches(coordinator: Coordinator, stop: asyncio.Event) -> None:
     backoff = Backoff(longest=2.0)
     while not stop.is_set() and coordinator.provider_batches:
         try:

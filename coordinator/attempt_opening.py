@@ -55,7 +55,7 @@ class AttemptOpener:
         endings = [one for one in opened if not is_to_be_run(one.events) and one.was_published]
         await self._publish_endings([UnpublishedOpening(one.evaluation_id, one.events) for one in endings])
         left = [one for one in opened if is_to_be_run(one.events) and one.was_published and not one.epoch]
-        await self._publisher.let_go([one.events[0][0] for one in left])
+        await self._publisher.expire_streams([one.events[0][0] for one in left])
         return len(opened)
 
     async def end_all(self, batch: Batch, ending: Ending) -> None:

@@ -238,7 +238,7 @@ class Coordinator:
     def _was_seen(self, batch: Batch) -> bool:
         """Whether every executor has had the time to see that a batch was stopped, and to abort it."""
         since = self._stopped.setdefault(batch.batch_id, self._clock())
-        return not is_stopped(batch) or self._clock() - since >= self.settings.farewell.total_seconds()
+        return not is_stopped(batch) or self._clock() - since >= self.settings.unregister_delay.total_seconds()
 
     async def _unregister(self, batch: Batch) -> None:
         # The listing goes last: while it is up, whoever comes next knows that there is something to do.

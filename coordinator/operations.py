@@ -85,7 +85,7 @@ class Operator:
         )
         if paused:
             with suppress(QueueUnavailable):  # it is on record; coordinators write the batch registry again
-                await self._put_up(batch_id)
+                await self._register(batch_id)
         return paused
 
     async def record_unrecorded(self, batch_id: str) -> None:
@@ -103,7 +103,7 @@ class Operator:
             )
         if not await self.ledger.request_state(batch_id, "paused", by=self.name, reason=reason):
             raise OperationRejected(f"{batch_id} is {batch.state}: there is nothing to pause.")
-        await self._put_up(batch_id)
+        await self._register(batch_id)
 
     async def resume(
         self, batch_id: str, *, budget: BudgetChange | None = None, run_id: str | None = None
@@ -125,7 +125,7 @@ class Operator:
         await self._set_budget(batch, batch.budget._replace(**(budget or BudgetChange())))
         await self._assign(batch_id, run_id)
         await self.ledger.request_state(batch_id, "running", by=self.name)
-        return await self._put_up(batch_id)
+        return await self._register(batch_id)
 
     async def _set_budget(self, batch: Batch, budget: Budget) -> None:
         """Write a new budget down; one that is spent is refused while there is something left to do."""
@@ -143,7 +143,7 @@ class Operator:
             raise OperationRejected(f"{batch_id} is {batch.state}: there is nothing to cancel.")
         await self.coordinator.synchronize()
         await self.ledger.request_state(batch_id, "cancelled", by=self.name, reason=reason)
-        await self.coordinator.process_batch(await self._put_up(batch_id))
+        await self.coordinator.process_batch(await self._register(batch_id))
         await self.coordinator.process_batch(await self.batch(batch_id))
         if self.coordinator.provider_batches:
             await self.coordinator.provider_batches.cancel_open(batch_id)
@@ -217,7 +217,7 @@ class Operator:
             served_by = f"run {run_id}" if run_id else "the fleet"
             await self.ledger.assign_run(batch_id, run_id, by=self.name, reason=served_by)
 
-    async def _put_up(self, batch_id: str) -> Batch:
+    async def _register(self, batch_id: str) -> Batch:
         """Let executors see at once what was asked."""
         batch = await self.batch(batch_id)
         await self.coordinator.register([batch])

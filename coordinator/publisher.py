@@ -47,7 +47,7 @@ class Publisher:
             told += len(taken)
         return told
 
-    async def let_go(self, openings: Sequence[Event]) -> None:
+    async def expire_streams(self, openings: Sequence[Event]) -> None:
         """Let streams expire that nobody writes to for a day, perhaps; the next opening makes them last."""
         if openings:
             marks = [CommitMark(each.evaluation_id, *each.key, ended=True) for each in openings]

@@ -24,7 +24,7 @@ class CoordinatorSettings:
     """How long an evaluation must not have moved before anybody wonders."""
     grace: timedelta = timedelta(seconds=10)
     """How long owners have to put their attempts back after Redis was lost."""
-    farewell: timedelta = timedelta(seconds=5)
+    unregister_delay: timedelta = timedelta(seconds=5)
     """How long a stopped batch stays in the batch registry: executors poll it every second, and abort."""
     provider: ProviderBatchSettings = field(default_factory=ProviderBatchSettings)
     hung_grace: timedelta = timedelta(seconds=30)

@@ -19,7 +19,7 @@ from coordinator.provider_batches.provider import (
     Errored,
     NoResponse,
     NotProcessed,
-    ProviderBatchStatus,
+    RemoteBatchStatus,
     SubmissionRejected,
     Succeeded,
 )
@@ -62,26 +62,26 @@ class AnthropicBatches:
         self._batches = client.messages.batches
         self._errors = errors_of(access.provider)
 
-    async def create(self, body: AsyncIterator[bytes], *, length: int) -> ProviderBatchStatus:
+    async def create(self, body: AsyncIterator[bytes], *, length: int) -> RemoteBatchStatus:
         """Submit a batch, whose JSON comes in pieces; raises `TurnedAway` or `NoReply`."""
         from anthropic.types.messages import MessageBatch  # noqa: PLC0415 - it takes a second
 
         headers = {"Content-Type": "application/json", "Content-Length": str(length)}
-        with self._told():
+        with self._translated_errors():
             created = await self._client.post(
                 PATH, cast_to=MessageBatch, content=body, options={"headers": headers}
             )
             return _seen(created)
 
-    async def retrieve(self, provider_id: str) -> ProviderBatchStatus:
+    async def retrieve(self, provider_id: str) -> RemoteBatchStatus:
         """Look at a batch."""
-        with self._told():
+        with self._translated_errors():
             async with asyncio.timeout(CALL):
                 return _seen(await self._batches.retrieve(provider_id, timeout=patience(CALL)))
 
-    async def list(self, *, since: datetime) -> AsyncGenerator[ProviderBatchStatus, None]:
+    async def list(self, *, since: datetime) -> AsyncGenerator[RemoteBatchStatus, None]:
         """List the batches that were created since a moment, the newest first."""
-        with self._told():
+        with self._translated_errors():
             async with asyncio.timeout(CALL):
                 page = await self._batches.list(limit=PAGE, timeout=patience(CALL))
             for _ in range(MAX_PAGES):
@@ -97,7 +97,7 @@ class AnthropicBatches:
 
     async def results(self, provider_id: str) -> AsyncGenerator[BatchResult, None]:
         """Read the results of a batch that has ended, in any order."""
-        with self._told():
+        with self._translated_errors():
             response = await self._result_file(provider_id)
             try:
                 pieces = response.aiter_bytes()
@@ -120,12 +120,12 @@ class AnthropicBatches:
 
     async def cancel(self, provider_id: str) -> None:
         """Ask for an end; asking again changes nothing."""
-        with self._told():
+        with self._translated_errors():
             async with asyncio.timeout(CALL):
                 await self._batches.cancel(provider_id, timeout=patience(CALL))
 
     @contextmanager
-    def _told(self) -> "Iterator[None]":
+    def _translated_errors(self) -> "Iterator[None]":
         """Say in our words what went wrong."""
         try:
             yield
@@ -156,10 +156,10 @@ def _trouble(error: Exception, access: ModelEndpoint) -> NoResponse | Submission
     return SubmissionRejected(failure.message, retry_after=failure.retry_after, is_passing=is_passing)
 
 
-def _seen(batch: Any) -> ProviderBatchStatus:  # noqa: ANN401 - the SDK does not check what it was sent
+def _seen(batch: Any) -> RemoteBatchStatus:  # noqa: ANN401 - the SDK does not check what it was sent
     try:
         counts = RequestCounts(**batch.request_counts.model_dump(include=set(RequestCounts.__slots__)))
-        return ProviderBatchStatus(batch.id, batch.created_at, counts, batch.processing_status == "ended")
+        return RemoteBatchStatus(batch.id, batch.created_at, counts, batch.processing_status == "ended")
     except (AttributeError, TypeError) as error:
         raise ValueError(f"the reply is no batch: {error}") from None
 

@@ -59,7 +59,7 @@ class ResultCollector:
                         return False
                 else:
                     await self._record(outcomes, this, batch)
-        await self._make_up_for_the_missing(this, batch)
+        await self._record_missing(this, batch)
         return True
 
     async def _groups(
@@ -96,7 +96,7 @@ class ResultCollector:
             await self._context.attempt_opener.open(batch, sorted(outcomes), decide)
             telemetry.count_results(this, outcomes.values())
 
-    async def _make_up_for_the_missing(self, this: CollectionRun, batch: Batch) -> None:
+    async def _record_missing(self, this: CollectionRun, batch: Batch) -> None:
         """Treat those of which the provider said nothing as those that it did not answer."""
         page, missing = (
             self._context.settings.page,

@@ -10,7 +10,7 @@ from coordinator.provider_batches.provider import (
     BatchResult,
     NoResponse,
     NotProcessed,
-    ProviderBatchStatus,
+    RemoteBatchStatus,
     ProviderRequestFailed,
     SubmissionRejected,
     Succeeded,
@@ -52,7 +52,7 @@ class MemoryProvider:
     mute: int = 0
     """How many of the next calls of `create` are done, and get no reply."""
 
-    async def create(self, body: AsyncIterator[bytes], *, length: int) -> ProviderBatchStatus:
+    async def create(self, body: AsyncIterator[bytes], *, length: int) -> RemoteBatchStatus:
         """Take a batch, if it is whole."""
         if self.deaf:
             raise self.deaf.pop(0)
@@ -68,11 +68,11 @@ class MemoryProvider:
             raise NoResponse("the line went dead")
         return self._seen(held)
 
-    async def retrieve(self, provider_id: str) -> ProviderBatchStatus:
+    async def retrieve(self, provider_id: str) -> RemoteBatchStatus:
         """Look at a batch."""
         return self._seen(self.batches[provider_id])
 
-    async def list(self, *, since: datetime) -> AsyncGenerator[ProviderBatchStatus, None]:
+    async def list(self, *, since: datetime) -> AsyncGenerator[RemoteBatchStatus, None]:
         """List batches, the newest first."""
         for held in sorted(self.batches.values(), key=lambda held: held.created_at, reverse=True):
             if held.created_at >= since:
@@ -106,7 +106,7 @@ class MemoryProvider:
         return NotProcessed("canceled") if held.is_canceling else self.outcome(request)
 
     @staticmethod
-    def _seen(held: StoredBatch) -> ProviderBatchStatus:
+    def _seen(held: StoredBatch) -> RemoteBatchStatus:
         if held.results is None:
             counts = RequestCounts(processing=len(held.requests))
         else:
@@ -114,4 +114,4 @@ class MemoryProvider:
             unanswered = sum(isinstance(each.outcome, NotProcessed) for each in held.results)
             errored = len(held.results) - succeeded - unanswered
             counts = RequestCounts(succeeded=succeeded, expired=unanswered, errored=errored)
-        return ProviderBatchStatus(held.provider_id, held.created_at, counts, held.results is not None)
+        return RemoteBatchStatus(held.provider_id, held.created_at, counts, held.results is not None)

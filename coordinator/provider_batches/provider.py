@@ -40,7 +40,7 @@ class SubmissionRejected(ProviderRequestFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderBatchStatus:
+class RemoteBatchStatus:
     """A batch as the provider shows it."""
 
     provider_id: str
@@ -82,15 +82,15 @@ class BatchResult:
 class BatchProvider(Protocol):
     """One account at one provider."""
 
-    async def create(self, body: AsyncIterator[bytes], *, length: int) -> ProviderBatchStatus:
+    async def create(self, body: AsyncIterator[bytes], *, length: int) -> RemoteBatchStatus:
         """Submit a batch, whose JSON comes in pieces; raises `TurnedAway` or `NoReply`."""
         ...
 
-    async def retrieve(self, provider_id: str) -> ProviderBatchStatus:
+    async def retrieve(self, provider_id: str) -> RemoteBatchStatus:
         """Look at a batch."""
         ...
 
-    def list(self, *, since: datetime) -> AsyncGenerator[ProviderBatchStatus, None]:
+    def list(self, *, since: datetime) -> AsyncGenerator[RemoteBatchStatus, None]:
         """List the batches that were created since a moment, the newest first."""
         ...
 

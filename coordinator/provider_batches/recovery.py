@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from coordinator.provider_batches.context import ProviderBatchContext
-from coordinator.provider_batches.provider import BatchProvider, ProviderBatchStatus
+from coordinator.provider_batches.provider import BatchProvider, RemoteBatchStatus
 from coordinator.provider_batches.requests import number_in
 from projections.ledger.provider_batches import ProviderBatch
 
@@ -66,7 +66,7 @@ class SubmissionRecovery:
 
     async def _candidates(
         self, provider_batch: ProviderBatch, provider: BatchProvider
-    ) -> list[ProviderBatchStatus]:
+    ) -> list[RemoteBatchStatus]:
         since = provider_batch.intended_at - self._context.settings.skew
         async with aclosing(provider.list(since=since)) as listed:
             alike = [seen async for seen in listed if seen.counts.total == provider_batch.size]
@@ -80,7 +80,7 @@ class SubmissionRecovery:
 
     @staticmethod
     async def _is_ours(
-        provider_batch: ProviderBatch, seen: ProviderBatchStatus, provider: BatchProvider
+        provider_batch: ProviderBatch, seen: RemoteBatchStatus, provider: BatchProvider
     ) -> bool | None:
         """Say whose a batch is, by its first result; None if it tells nothing."""
         async with aclosing(provider.results(seen.provider_id)) as results:

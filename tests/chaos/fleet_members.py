@@ -49,7 +49,7 @@ COORDINATOR = CoordinatorSettings(
     reconcile_interval=timedelta(milliseconds=400),
     unchanged_for=timedelta(milliseconds=400),
     grace=timedelta(seconds=3),
-    farewell=timedelta(milliseconds=500),
+    unregister_delay=timedelta(milliseconds=500),
 )
 STANDBY = 0.1
 

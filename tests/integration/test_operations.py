@@ -59,7 +59,7 @@ async def test_a_cancelled_batch_stays_in_the_registry_until_executors_have_seen
     await patient.run_cycle()
     [entry] = await here.queues.batch_registry.list()
     assert (entry.batch_id, entry.state) == ("nightly", BatchState.STOPPED)
-    hasty = here.another(farewell=timedelta(0))
+    hasty = here.another(unregister_delay=timedelta(0))
     await hasty.run_cycle()
     assert await here.queues.batch_registry.list() == []
     assert await here.keys("eval:*{nightly}*") == []

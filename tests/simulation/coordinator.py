@@ -29,7 +29,7 @@ SETTINGS = CoordinatorSettings(
     unchanged_for=timedelta(seconds=0.8),
     grace=GRACE,
     hung_grace=timedelta(seconds=3),
-    farewell=timedelta(seconds=2),
+    unregister_delay=timedelta(seconds=2),
 )
 """A coordinator with little patience, of small windows."""
 

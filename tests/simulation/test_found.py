@@ -176,7 +176,7 @@ async def test_a_task_that_came_after_the_end_of_its_batch_is_cleared_away():
     ledger = MemoryLedger(world.tables, shards=world.log.shards, now=utc_now)
     queue, batch_registry = MemoryTaskQueue(monotonic), MemoryBatchRegistry()
     ports = (world.log, ledger, queue, batch_registry, MemoryExecutorRegistry(monotonic))
-    at_once = CoordinatorSettings(farewell=timedelta(0))
+    at_once = CoordinatorSettings(unregister_delay=timedelta(0))
     slow, other = (Coordinator(*ports, settings=at_once) for _ in range(2))
     await accept(ledger, NewBatch(BATCH, SPEC), one_case(), now=utc_now(), shards=world.log.shards)
     await slow.run_cycle()
