@@ -1,4 +1,4 @@
-"""Accepting a batch: all of it is committed, or nothing; nobody is told before."""
+"""Acceptance of a batch: one transaction commits all of it; executors see it only afterwards."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -18,9 +18,9 @@ from eventlog.keys import shard_of
 from projections.ledger.contract import AcceptedEvaluation, Ledger, NewBatch, SerialLink
 
 LOOK_UP = 50
-"""Questions looked up in the cache at a time: each, and its answer, may take a megabyte."""
+"""Requests looked up in the cache at a time: each, and its answer, may take a megabyte."""
 LOOK_UP_BYTES = 4 * 1024 * 1024
-"""Bytes of their cases after which they are looked up, however few they are."""
+"""Bytes of cases after which the collected requests are looked up, however few they are."""
 
 
 async def accept(
@@ -33,7 +33,7 @@ async def accept(
 ) -> int:
     """Commit a batch and all its evaluations; returns how many there are.
 
-    Whatever the evaluations' source raises, half-way or at its end, leaves nothing behind.
+    An exception of the evaluations' source rolls the whole transaction back.
     """
     opening = _Opening(batch, now, shards, traced=batch.traced if telemetry.is_tracing() else 0.0)
     accepted = (opening.accept(one) async for one in _with_cached(ledger, evaluations))
@@ -46,11 +46,11 @@ async def accept(
     return total
 
 
-_dice = Random()  # noqa: S311 - of its own: who seeds the common one wants the same story each time
+_dice = Random()  # noqa: S311 - separate: a test that seeds the global generator expects the same sequence
 
 
 class _Opening:
-    """Numbers evaluations and makes their openings."""
+    """Numbers evaluations and creates their opening events."""
 
     def __init__(self, batch: NewBatch, now: datetime, shards: int, *, traced: float) -> None:
         self.batch = batch
@@ -112,7 +112,7 @@ class _Opening:
 async def _with_cached(
     ledger: Ledger, evaluations: AsyncIterator[NewEvaluation]
 ) -> AsyncIterator[NewEvaluation]:
-    """Put answers from earlier batches to the questions that ask for them."""
+    """Fill in cached answers of earlier batches where an evaluation has a cache key."""
     waiting: list[NewEvaluation] = []
     held = 0
     async for one in evaluations:
@@ -138,7 +138,10 @@ async def _looked_up(ledger: Ledger, asked: list[NewEvaluation]) -> list[NewEval
 def _answered(one: NewEvaluation, found: Event | None) -> NewEvaluation:
     if found is None or one.answer is not None or not isinstance(found.data, p.Responded):
         return one
-    said = found.data
+    response = found.data
     return replace(
-        one, answer=p.Answer(said.output, said.usage, said.cost_usd, said.latency_ms, cached=True)
+        one,
+        answer=p.Answer(
+            response.output, response.usage, response.cost_usd, response.latency_ms, cached=True
+        ),
     )

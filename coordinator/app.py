@@ -1,4 +1,8 @@
-"""The coordinator as a process: leads if nobody else does, and goes round until it is told to stop."""
+"""The coordinator process: leader election by an advisory lock in Postgres, then cycles until a signal.
+
+Only the leader runs cycles; a standby polls for the lock. Two leaders may overlap for a moment: every
+decision is a compare-and-set in Postgres.
+"""
 
 import asyncio
 import logging
@@ -37,25 +41,25 @@ logger = logging.getLogger(__name__)
 
 IN_REDIS = (LogUnavailable, QueueUnavailable)
 SHUTDOWN_GRACE = 5.0
-"""Seconds that a call to a provider may still take when everything stops."""
+"""Seconds that a call to a provider may still take at shutdown."""
 STANDBY = 1.0
-"""Seconds between two looks at whether the leader is gone."""
+"""Seconds between two tries of a standby to take the leader's lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorConfig:
-    """Where a coordinator works."""
+    """The servers and scripts that a coordinator uses."""
 
     redis_url: str = field(repr=False)
     postgres_url: str = field(repr=False)
     shards: int
     queue_backend: str = "redis"
     scripts: Sequence[Script] = ()
-    """What executors may call in Redis: kept loaded for them."""
+    """The Lua scripts of executors, kept loaded in Redis."""
 
 
 async def run(site: CoordinatorConfig, settings: CoordinatorSettings) -> None:
-    """Be a coordinator until told to stop."""
+    """Run a coordinator until it receives a signal to stop."""
     stop = stop_event()
     log = RedisEventLog.from_url(site.redis_url, shards=site.shards)
     pool = make_pool(site.postgres_url, size=4)
@@ -78,7 +82,7 @@ async def run(site: CoordinatorConfig, settings: CoordinatorSettings) -> None:
 def build(
     site: CoordinatorConfig, settings: CoordinatorSettings, log: RedisEventLog, pool: AsyncConnectionPool
 ) -> Coordinator:
-    """Put a coordinator together."""
+    """Build a coordinator on Redis and Postgres."""
     queues = _queues(site, log)
     ledger = PostgresLedger(pool, shards=site.shards)
     provider = ProviderPorts(
@@ -97,7 +101,7 @@ def _queues(site: CoordinatorConfig, log: RedisEventLog) -> Queues:
 
 
 LONGEST_BACKOFF = 0.5
-"""Seconds between two tries while a server is away: what it holds up waits no longer than that."""
+"""The longest delay in seconds between two tries while a server is unavailable."""
 
 
 async def _until_stopped(
@@ -112,7 +116,7 @@ async def _until_stopped(
             away = None
         except (*AWAY, psycopg.Error, OSError) as error:
             if away is None:
-                logger.warning("waiting for the servers", extra={"error": str(error)})
+                logger.warning("Redis or Postgres is unavailable: retrying", extra={"error": str(error)})
             away = str(error)
             observer.view.dependencies.missed(REDIS if isinstance(error, IN_REDIS) else POSTGRES)
             await _pause(stop, backoff.next())
@@ -138,7 +142,7 @@ async def _lead_while_possible(
 
 @asynccontextmanager
 async def _observed(observer: MetricsCollector) -> AsyncIterator[None]:
-    """Show how things stand, as long as nobody else leads."""
+    """Collect metrics while this coordinator leads."""
     task = asyncio.create_task(observer.collect_forever())
     try:
         with observer.view.leading():
@@ -149,12 +153,12 @@ async def _observed(observer: MetricsCollector) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _provider_batches(coordinator: Coordinator, stop: asyncio.Event) -> AsyncIterator[None]:
-    """Look after provider batches beside all else, as long as nobody else leads."""
+    """Run the cycles of provider batches in a task of their own while this coordinator leads."""
     task = asyncio.create_task(_run_provider_batches(coordinator, stop))
     try:
         yield
     finally:
-        if stop.is_set():  # a submission that is heard to its end need not be looked for afterwards
+        if stop.is_set():  # a submission that completes needs no recovery at the next start
             await asyncio.wait({task}, timeout=SHUTDOWN_GRACE)
         await end([task])
 
@@ -166,15 +170,15 @@ async def _run_provider_batches(coordinator: Coordinator, stop: asyncio.Event) -
             await coordinator.provider_batches.run_cycle()
             backoff.reset()
             await _pause(stop, coordinator.settings.provider.interval.total_seconds())
-        except (*AWAY, psycopg.Error, OSError):  # whoever leads says so
+        except (*AWAY, psycopg.Error, OSError):  # the leader's own cycle logs it
             await _pause(stop, backoff.next())
         except Exception:
-            logger.exception("could not look after provider batches")
+            logger.exception("a cycle of provider batches failed")
             await _pause(stop, backoff.next())
 
 
 async def _pause(stop: asyncio.Event, seconds: float) -> None:
-    """Wait, unless told to stop meanwhile."""
+    """Wait so many seconds, or until the process is to stop."""
     try:
         async with asyncio.timeout(seconds):
             await stop.wait()

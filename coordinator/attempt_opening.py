@@ -1,4 +1,7 @@
-"""Opening attempts: in Postgres first, and only then is anybody told. Every step may be repeated."""
+"""Opening of attempts: committed in Postgres first, then published. Every step is idempotent.
+
+The opening of a higher attempt is the fencing token: the log rejects appends of lower attempts after it.
+"""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -18,9 +21,9 @@ from taskqueue.queue_layout import QueueLayout
 
 
 class AttemptOpener:
-    """Opens attempts, and sees to it that whoever must know hears of them."""
+    """Opens attempts in the ledger, and publishes their openings and endings."""
 
-    def __init__(  # noqa: PLR0913 - two ports, and those who know
+    def __init__(  # noqa: PLR0913 - two ports and two collaborators
         self,
         ledger: Ledger,
         batch_registry: BatchRegistry,
@@ -38,20 +41,20 @@ class AttemptOpener:
         self._now = now
 
     def factory(self, evaluation_id: str) -> AttemptFactory:
-        """Be the one who opens attempts of an evaluation, now."""
+        """Return a factory of attempts with the current time and the epoch of the evaluation's shard."""
         return AttemptFactory(self._settings.name, self._now(), self._epochs.of(evaluation_id))
 
     async def open(self, batch: Batch, evaluation_ids: Sequence[str], decide: Decide) -> int:
-        """Open attempts in Postgres, then tell executors; returns how many."""
+        """Open attempts in Postgres, then publish them to executors; returns how many were opened."""
         if not evaluation_ids:
             return 0
         opened = await self._ledger.open_attempts(evaluation_ids, decide)
         telemetry.count_opened(opened)
-        # One without an epoch waits for its turn in a group, or for a provider.
+        # An attempt without an epoch waits for its serial group or for a provider batch.
         queued = [one for one in opened if is_to_be_run(one.events) and one.epoch]
         await self._leave_contexts(batch, queued)
         await self._publisher.publish(layout_of(batch), ((one.events, one.epoch) for one in queued))
-        # An ending concerns nobody who had not heard of the evaluation.
+        # An evaluation that was never published has no owner to fence.
         endings = [one for one in opened if not is_to_be_run(one.events) and one.was_published]
         await self._publish_endings([UnpublishedOpening(one.evaluation_id, one.events) for one in endings])
         left = [one for one in opened if is_to_be_run(one.events) and one.was_published and not one.epoch]
@@ -59,7 +62,7 @@ class AttemptOpener:
         return len(opened)
 
     async def end_all(self, batch: Batch, ending: Ending) -> None:
-        """End all that has not ended, page by page."""
+        """End all evaluations of a batch that have not ended, page by page."""
         await self._epochs.refresh()
         after = ""
         while ids := await self._ledger.open_ids(
@@ -69,19 +72,19 @@ class AttemptOpener:
             after = ids[-1]
 
     async def publish_endings(self) -> None:
-        """Tell of endings that somebody committed, and did not come to tell of."""
+        """Publish endings that a coordinator committed and did not publish before it died."""
         while endings := await self._ledger.unpublished_endings(limit=self._settings.page_size):
             await self._publish_endings(endings)
 
     async def _publish_endings(self, endings: Sequence[UnpublishedOpening]) -> None:
-        """Fence off whoever still works on what has ended in Postgres, whatever the epoch."""
-        # What an operator has reopened since is no ending any more.
+        """Append endings in any epoch: they fence the owners of evaluations that have ended in Postgres."""
+        # An evaluation that an operator has reopened since has no ending any more.
         ended = [one.events for one in endings if not is_to_be_run(one.events)]
         await self._publisher.publish(None, ((events, "") for events in ended))
         await self._ledger.mark_published([one.evaluation_id for one in endings])
 
     async def _leave_contexts(self, batch: Batch, opened: Sequence[OpenedAttempt]) -> None:
-        """Leave again what earlier evaluations came to: Redis may have lost it since."""
+        """Store the contexts of serial groups again: Redis may have lost them since."""
         in_group = [one.evaluation_id for one in opened if _is_in_group(one)]
         if in_group:
             left = await contexts(self._ledger, spec_of(batch), await self._ledger.links(in_group))
@@ -90,7 +93,7 @@ class AttemptOpener:
 
 
 def spec_of(batch: Batch) -> BatchSpec:
-    """Read a batch's spec, once for many times."""
+    """Return a batch's spec, decoded once and cached."""
     return _unpacked(batch.spec)
 
 
@@ -103,7 +106,7 @@ def _lines(batch_id: str, spec: bytes) -> QueueLayout:
 
 
 def layout_of(batch: Batch) -> QueueLayout:
-    """Say where the tasks of a batch wait."""
+    """Return the queue layout of a batch."""
     return _lines(batch.batch_id, batch.spec)
 
 

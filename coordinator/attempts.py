@@ -1,7 +1,7 @@
-"""The next attempt of an evaluation, from all that is on record of it. Pure.
+"""The next attempt of an evaluation, computed from its recorded events. Pure.
 
-An answer or a score that was ever put on record goes along: it is not paid for again. The retry budget
-counts what happened since an operator last asked, not the numbers of attempts.
+The opening of the next attempt carries every recorded answer and score, so none is paid for twice. Retries
+are counted from the charged events since the last retry by an operator, not from attempt numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,10 @@ from eventlog.events import Event, EventKey
 from projections.folds.change import EvaluationRow
 
 LOST_LIMIT = 3
-"""Executors that a case may take with it before it is given up."""
+"""Executors that may be lost while they run a case before the case fails."""
 
 PROVIDER_BATCH = "provider batch"
-"""The runtime of attempts that no executor has claimed: their answers came from a provider batch."""
+"""The runtime of attempts that no executor claimed: a provider batch answered them."""
 
 Logged = Mapping[EventKey, Event]
 Ending = p.Cancelled | p.TimedOut
@@ -26,23 +26,23 @@ Ending = p.Cancelled | p.TimedOut
 
 @dataclass(frozen=True, slots=True)
 class Charges:
-    """What an evaluation has used up since it was submitted, or an operator asked for it again."""
+    """The retries that an evaluation has used up since it was submitted, or an operator reopened it."""
 
     transient: int = 0
     lost: int = 0
-    """Attempts whose executor died, whether their target was called or not."""
+    """Attempts whose executor was lost, before or after the call of the target."""
     unstarted: int = 0
-    """Those of the lost that had not started: they use up no retry."""
+    """The lost attempts that had not started: they use up no retry."""
 
     @property
     def total(self) -> int:
-        """Retries that are used up."""
+        """The number of retries used up."""
         return self.transient + self.lost - self.unstarted
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptFactory:
-    """Who opens attempts, and when."""
+    """Creates the events of new attempts: their source, time, epoch and trace."""
 
     source: str
     now: datetime
@@ -50,12 +50,12 @@ class AttemptFactory:
     traceparent: str | None = None
 
     def tracing(self, logged: Logged) -> "AttemptFactory":
-        """Go on with the trace that an evaluation was accepted in."""
+        """Return a factory that continues the trace of the evaluation's acceptance."""
         first = logged.get((1, 0))
         return replace(self, traceparent=first.traceparent) if first and first.traceparent else self
 
     def open(self, row: EvaluationRow, opening: p.Queued | Ending, *after: p.Failed) -> list[Event]:
-        """Number the events of the next attempt."""
+        """Create the events of the next attempt, numbered from sequence 0."""
         attempt = row.cursor.attempt + 1
         return [
             self.event(row, payload, attempt, sequence)
@@ -63,7 +63,7 @@ class AttemptFactory:
         ]
 
     def event(self, row: EvaluationRow, payload: p.AnyPayload, attempt: int, sequence: int) -> Event:
-        """Make one event of an evaluation."""
+        """Create one event of an evaluation."""
         return make_event(
             payload,
             evaluation_id=row.evaluation_id,
@@ -78,7 +78,7 @@ class AttemptFactory:
     def again(
         self, row: EvaluationRow, logged: Logged, *, reason: p.OpeningReason, retries: int
     ) -> list[Event]:
-        """Open the next attempt, or settle the evaluation if its budget is spent."""
+        """Open the next attempt, or fail the evaluation if no retry is left."""
         charges = Charges() if reason is p.OpeningReason.OPERATOR else charges_of(logged)
         opening = next_opening(logged, reason=reason, epoch=self.epoch, retries=retries - charges.total)
         opening = _as_resumed(opening, attempt_of(logged, row.cursor.attempt))
@@ -87,20 +87,21 @@ class AttemptFactory:
         return self.open(row, opening)
 
     def give_up(
-        self, row: EvaluationRow, logged: Logged, fault: p.ErrorDetail, *, told: bool
+        self, row: EvaluationRow, logged: Logged, fault: p.ErrorDetail, *, was_published: bool
     ) -> list[Event]:
-        """Settle an evaluation that can't be tried.
+        """Fail an evaluation that can't be run.
 
-        Of an attempt that nobody was told of, nobody else can write; else another opens and fails at once.
+        An attempt that was never published has no other writer and fails itself; otherwise the next attempt
+        opens, which fences the published one, and fails at once.
         """
-        if not told and row.cursor.sequence == 0:
+        if not was_published and row.cursor.sequence == 0:
             return [self.event(row, p.Failed(error=fault), row.cursor.attempt, 1)]
         opening = next_opening(logged, reason=p.OpeningReason.SUBMITTED, epoch=self.epoch, retries=0)
         return self.open(row, opening, p.Failed(fault, scores=opening.scores))
 
 
 def next_opening(logged: Logged, *, reason: p.OpeningReason, epoch: str, retries: int) -> p.Queued:
-    """Make the next `queued` out of the last one, with all that is on record meanwhile."""
+    """Create the next `queued` from the last one, with the answer and the scores recorded since."""
     answer, since = newest_answer(logged)
     return replace(
         last_opening(logged),
@@ -121,7 +122,7 @@ def attempt_of(logged: Logged, attempt: int) -> list[p.AnyPayload]:
 def _as_resumed(opening: p.Queued, before: Sequence[p.AnyPayload]) -> p.Queued:
     """Mark an opening that is not a retry: the attempt before was handed back, moved, or never started.
 
-    One that was never claimed is submitted again: no executor was lost with it.
+    The reason after an attempt that was never claimed is `submitted`: no executor was lost.
     """
     match opening.reason, before[-1]:
         case p.OpeningReason.RETRY, p.Retrying(error=fault) if fault.kind in HANDED_BACK_KINDS:
@@ -135,7 +136,7 @@ def _as_resumed(opening: p.Queued, before: Sequence[p.AnyPayload]) -> p.Queued:
 
 
 def last_opening(logged: Logged) -> p.Queued:
-    """Return the newest `queued`: it has the case."""
+    """Return the newest `queued`, which holds the case."""
     for key in sorted(logged, reverse=True):
         data = logged[key].data
         if isinstance(data, p.Queued):
@@ -144,9 +145,9 @@ def last_opening(logged: Logged) -> p.Queued:
 
 
 def newest_answer(logged: Logged) -> tuple[p.Answer | None, int]:
-    """Return the newest answer on record, and the first of the attempts since which it is the same.
+    """Return the newest recorded answer, and the first attempt that has it.
 
-    What an attempt was judged to be counts also for those that took its answer over, however late it came.
+    Scores of that attempt are valid for later attempts with the same answer, even if they arrive late.
     """
     newest, since = None, 0
     for key in sorted(logged, reverse=True):
@@ -162,17 +163,19 @@ def newest_answer(logged: Logged) -> tuple[p.Answer | None, int]:
 
 def _answer_in(data: p.AnyPayload) -> p.Answer | None:
     match data:
-        case p.Responded() as said:
-            return answer_of(said)
+        case p.Responded() as response:
+            return answer_of(response)
         case p.Queued(answer=known):
             return known
         case _:
             return None
 
 
-def answer_of(said: p.Responded) -> p.Answer:
-    """Take the answer out of the event that recorded it."""
-    return p.Answer(said.output, said.usage, said.cost_usd, said.latency_ms, said.cached)
+def answer_of(response: p.Responded) -> p.Answer:
+    """Return the answer that an event records."""
+    return p.Answer(
+        response.output, response.usage, response.cost_usd, response.latency_ms, response.cached
+    )
 
 
 def scores_of(logged: Logged, *, since: int) -> tuple[p.Score, ...]:
@@ -180,9 +183,9 @@ def scores_of(logged: Logged, *, since: int) -> tuple[p.Score, ...]:
     found: dict[str, p.Score] = {}
     for key in sorted(key for key in logged if key[0] >= since):
         match logged[key].data:
-            case p.Scored() as said:
-                found[said.evaluator] = p.Score(
-                    said.evaluator, said.score, said.passed, said.reason, said.usage, said.cost_usd
+            case p.Scored() as event:
+                found[event.evaluator] = p.Score(
+                    event.evaluator, event.score, event.passed, event.reason, event.usage, event.cost_usd
                 )
             case p.Queued(scores=scores):
                 found |= {score.evaluator: score for score in scores}
@@ -192,7 +195,7 @@ def scores_of(logged: Logged, *, since: int) -> tuple[p.Score, ...]:
 
 
 def charges_of(logged: Logged) -> Charges:
-    """Count what has been used up since an operator last asked."""
+    """Count the charges since an operator last reopened the evaluation."""
     attempts: dict[int, list[Event]] = {}
     for key in sorted(logged):
         attempts.setdefault(key[0], []).append(logged[key])

@@ -1,4 +1,4 @@
-"""Who notices that a batch should not go on by itself."""
+"""Automatic pause of a batch: budget spent, fail fast, or an endpoint that has never answered."""
 
 from collections.abc import Callable, Container
 from time import monotonic
@@ -11,10 +11,9 @@ from projections.ledger.contract import Batch, Ledger
 
 
 class AutoPause:
-    """Watches the counters of running batches; asks for more only where failures alone have grown.
+    """Checks the counters of running batches; reads failures only where the failure count alone has grown.
 
-    How many failed in a row is known to nobody else: another coordinator, like a batch that was resumed,
-    begins to count anew.
+    The failure streak is kept in memory: after a change of leader, and after a resume, it starts at zero.
     """
 
     def __init__(
@@ -26,7 +25,7 @@ class AutoPause:
         self._contacts = FirstContactCheck(ledger, clock)
 
     async def reason_to_pause(self, batch: Batch) -> str | None:
-        """Say why a running batch must not go on, if that is so; one that has ended just ends."""
+        """Return the reason to pause a running batch, if any; a batch that has ended is not paused."""
         if batch.ended >= batch.total:
             return None
         return await self._exhausted(batch) or await self._contacts.reason_to_pause(batch)
@@ -41,7 +40,7 @@ class AutoPause:
         before = self._streaks.get(batch.batch_id) or Streak.begin(batch)
         streak = before.go_on(batch)
         reason = await self._reason_in(batch, streak) if streak.failed > before.failed else None
-        if reason is None:  # else it is found again, until the batch is paused
+        if reason is None:  # otherwise the streak is reported again until the batch is paused
             self._streaks[batch.batch_id] = streak
         return reason
 
@@ -53,11 +52,11 @@ class AutoPause:
         return hopeless(await self._ledger.failures(batch.batch_id, limit=limit), after=after)
 
     def release(self, batch_id: str) -> None:
-        """Count anew in a batch that was paused, however soon it goes on."""
+        """Reset the state of a batch that was paused."""
         self._streaks.pop(batch_id, None)
         self._contacts.release(batch_id)
 
     def retain(self, batch_ids: Container[str]) -> None:
-        """Forget batches that do not run."""
+        """Drop the state of batches that are not running."""
         self._streaks = {key: streak for key, streak in self._streaks.items() if key in batch_ids}
         self._contacts.retain(batch_ids)

@@ -1,4 +1,4 @@
-"""When a batch should not go on by itself: its budget is spent, or nothing of it can go well. Pure."""
+"""The reasons of an automatic pause: a spent budget, or a streak of permanent failures. Pure."""
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
@@ -9,14 +9,14 @@ from projections.ledger.contract import Batch, Budget, FailedEvaluation
 
 Figure = TypeVar("Figure", Decimal, int)
 MEANINGLESS = Decimal("0.000000001")
-"""The least that an account can need: a call of unknown cost."""
+"""The smallest amount an account can need: a call of unknown cost."""
 LONGEST_REASON = 300
 LOOKED_AT = 10
-"""Failures looked at for each that is wanted: some were never tried, and say nothing."""
+"""Failures read for each one needed: some evaluations failed without a call and don't count."""
 
 
 def overspent(budget: Budget) -> str | None:
-    """Write that a budget has no room for another call, with its figures, if that is so."""
+    """Describe a budget that has no room for another call, with its figures; None if it has room."""
     if _is_spent(budget.max_cost_usd, budget.spent_usd, budget.next_usd):
         limit, spent = dollars(budget.max_cost_usd or ZERO), dollars(budget.spent_usd)
         return f"budget {limit}: {spent} spent{unknown_cost(budget)}{_next_cost(budget)}"
@@ -27,14 +27,14 @@ def overspent(budget: Budget) -> str | None:
 
 
 def unknown_cost(budget: Budget) -> str:
-    """Write how much of the spend is an estimate, if any of it is."""
+    """Describe the part of the spend that is an estimate, if any."""
     if not budget.unrecorded_usd:
         return ""
     return f", of it {dollars(budget.unrecorded_usd)} for calls whose cost is unknown"
 
 
 def unknown_tokens(budget: Budget) -> str:
-    """Write the same of tokens."""
+    """Describe the part of the tokens that is an estimate, if any."""
     if not budget.unrecorded_tokens:
         return ""
     return f", of it {budget.unrecorded_tokens:,} for calls whose usage is unknown"
@@ -60,7 +60,7 @@ def over(budget: Budget) -> tuple[Decimal, int]:
 
 
 def more(budget: Budget) -> tuple[str, ...]:
-    """Write the flags that would let an overspent batch go on, with twice of what it had."""
+    """Return the flags that let an overspent batch resume, with twice its limits."""
     flags: list[str] = []
     if _is_spent(budget.max_cost_usd, budget.spent_usd, budget.next_usd):
         enough = _twice(budget.max_cost_usd or ZERO, budget.spent_usd + budget.next_usd)
@@ -72,14 +72,14 @@ def more(budget: Budget) -> tuple[str, ...]:
 
 
 def budget_words(budget: Budget) -> str:
-    """Say what a batch may cost."""
+    """Describe the limits of a budget."""
     cost = "any cost" if budget.max_cost_usd is None else f"at most {dollars(budget.max_cost_usd)}"
     tokens = "any tokens" if budget.max_tokens is None else f"at most {budget.max_tokens:,} tokens"
     return f"{cost}, {tokens}"
 
 
 def dollars(amount: Decimal) -> str:
-    """Write an amount as people do: $5.00, and $0.0125 where cents would hide it."""
+    """Format an amount: $5.00, and $0.0125 where cents would hide it."""
     if amount >= 1 or not amount:
         return f"${amount:,.2f}"
     digits = f"{amount:.6f}".rstrip("0") if amount >= Decimal("0.0001") else f"{amount:.9f}".rstrip("0")
@@ -87,7 +87,7 @@ def dollars(amount: Decimal) -> str:
 
 
 def _twice(limit: Decimal, needed: Decimal) -> Decimal:
-    """Double a limit, or what is needed where that is more, rounded up to two digits."""
+    """Double a limit, or the needed amount where that is larger, rounded up to two digits."""
     if 2 * limit > needed:
         return 2 * limit
     last = Decimal(1).scaleb((2 * needed).adjusted() - 1)
@@ -100,45 +100,45 @@ def _plain(amount: Decimal) -> str:
 
 
 class Streak(NamedTuple):
-    """How many evaluations in a row have failed, as far as counters tell.
+    """The failure streak of a batch, derived from its counters.
 
-    What ended otherwise since the last look may have come before or after: the row then begins anew.
+    The order of endings between two polls is unknown, so any other ending in between resets the streak.
     """
 
     otherwise: int
-    """Evaluations that have ended, but did not fail."""
+    """Evaluations that have ended without failing."""
     before: int
-    """Those that had failed when the row began."""
+    """Evaluations that had failed when the streak began."""
     failed: int
 
     @classmethod
     def begin(cls, batch: Batch) -> Self:
-        """Begin with what a batch has come to."""
+        """Start a streak at the current counters of a batch."""
         return cls(batch.ended - batch.failed, batch.failed, batch.failed)
 
     def go_on(self, batch: Batch) -> "Streak":
-        """Take in what a batch has come to since."""
+        """Update the streak with the current counters of a batch."""
         if batch.ended - batch.failed != self.otherwise or batch.failed < self.failed:
             return Streak.begin(batch)
         return self._replace(failed=batch.failed)
 
     @property
     def length(self) -> int:
-        """Failures in a row."""
+        """The number of consecutive failures."""
         return self.failed - self.before
 
 
 def hopeless(failures: Sequence[FailedEvaluation], *, after: int) -> str | None:
-    """Say that the newest failures leave no hope for the rest: so many, each for good at the first try."""
+    """Describe the newest `after` failures if each is permanent and happened at the first attempt."""
     tried = [each for each in failures if each.was_tried][:after]
     if len(tried) < after or not all(each.is_at_once for each in tried):
         return None
     many = f"{after:,} evaluations in a row" if after > 1 else "an evaluation"
-    said = f"{many} failed: {_error(tried[0])}"
-    return said if len(said) <= LONGEST_REASON else f"{said[: LONGEST_REASON - 1]}…"
+    reason = f"{many} failed: {_error(tried[0])}"
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1]}…"
 
 
 def _error(failure: FailedEvaluation) -> str:
-    """Say what went wrong in one line; where in the code it did is for whoever looks at one of them."""
+    """Return the first line of an error; the traceback stays with the evaluation."""
     first = next(iter(failure.message.strip().splitlines()), "")
     return f"{failure.kind}: {first}" if first else failure.kind

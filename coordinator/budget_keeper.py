@@ -1,8 +1,8 @@
-"""Keeps budget accounts as Postgres, the authority, has them, and decides when a budget pauses its batch.
+"""Keeps budget accounts consistent with Postgres, the authority, and decides when a budget pauses a batch.
 
-An account that is missing is created: at once for a batch of which nothing was published, else with a
-recovery during which executors declare again what they hold and have settled. Reservations of executors
-that are gone become spend that no event records, which is written down beside the batch.
+A missing account is created: at once for a batch that was never published, otherwise with a recovery period
+in which executors declare their reservations and settlements again. Reservations of dead executors become
+unrecorded spend, which the ledger stores with the batch.
 """
 
 import logging
@@ -32,13 +32,13 @@ logger = logging.getLogger(__name__)
 RECOVERY = 5.0
 """Seconds for which a re-created account grants nothing; executors declare their state every second."""
 STORED_WITHIN = 10.0
-"""Seconds for which a pause waits until all that was settled is on record, so that its figure is final."""
+"""Seconds for which a pause waits until every settlement is recorded, so that its figure is final."""
 
 
 class StorageWait(NamedTuple):
     """A pause that waits for storage: since when these two figures have differed, unchanged.
 
-    Storage that is behind catches up; only a difference that stays is spend that no event will record.
+    Storage that lags catches up; only a difference that persists is unrecorded spend.
     """
 
     since: float
@@ -47,7 +47,7 @@ class StorageWait(NamedTuple):
 
 
 class BudgetKeeper:
-    """Publishes accounts, and reads from them whether a batch can go on."""
+    """Publishes budget accounts, and decides from them whether a batch must pause."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class BudgetKeeper:
         self._accounts = accounts
         self._executor_registry = executor_registry
         self._is_settled = is_settled
-        """Whether heartbeats can be trusted: not right after a loss of Redis."""
+        """Whether heartbeats are reliable: not during the grace period after Redis lost data."""
         self._clock = clock
         self._waits: dict[str, StorageWait] = {}
         self._holding: dict[str, Mapping[str, HolderReservation]] = {}
-        """What was last seen of each batch's holders: it outlives the account."""
+        """The last known state of each batch's holders, kept in case the account is lost."""
 
     async def reason_to_pause(self, batch: Batch) -> str | None:
-        """Publish an account; return why its batch must pause: no room for a call, and none under way."""
+        """Publish an account; return why its batch must pause: no room for a call, and no call active."""
         view = await self.publish(batch)
         if view is None:
             return None
@@ -84,27 +84,27 @@ class BudgetKeeper:
         return reason if reason and await self._is_final(batch, view) else None
 
     async def _is_final(self, batch: Batch, view: BudgetView) -> bool:
-        """Freeze the account; whether its figures are still those of the view.
+        """Freeze the account, and return whether its figures are still those of the view.
 
-        A smaller call than the one that was refused may have been granted meanwhile.
+        The account may have granted a smaller call than the rejected one meanwhile.
         """
         now = await self._accounts.publish(terms_of(batch, frozen=True))
         return now is not None and (now.held, now.spent) == (NOTHING, view.spent)
 
     async def publish(self, batch: Batch) -> BudgetView | None:
-        """Bring the account up to date, creating it if it is missing; None for a batch without a budget."""
+        """Update the account, or create a missing one; None for a batch without a budget."""
         if not batch.has_budget:
             return None
         view = await self._accounts.publish(terms_of(batch, frozen=False)) or await self._created(batch)
         return await self._recorded(batch, view) if view else None
 
     async def record_unrecorded(self, batch: Batch) -> None:
-        """Write down the calls of a paused batch whose cost is unknown; a lost account stays lost."""
+        """Record the unrecorded spend of a paused batch; a missing account is not created."""
         if batch.has_budget and (view := await self._accounts.publish(terms_of(batch))):
             await self._recorded(batch, view)
 
     async def _recorded(self, batch: Batch, view: BudgetView) -> BudgetView:
-        """Count dead executors' calls, and write down all spend that no event records."""
+        """Convert dead executors' reservations to spend, and record all spend that no event records."""
         if dead := await self._dead(view):
             logger.warning(
                 "reservations of dead executors count as spent",
@@ -117,7 +117,7 @@ class BudgetKeeper:
         return view
 
     async def close(self, batch_id: str) -> None:
-        """Remove the account of a batch that is over."""
+        """Remove the account of a finished batch."""
         self._waits.pop(batch_id, None)
         self._holding.pop(batch_id, None)
         await self._accounts.close(batch_id)
@@ -129,7 +129,7 @@ class BudgetKeeper:
             settled = _amounts(await self._ledger.spent_by_source(batch.batch_id))
             logger.info("budget account created again", extra={"batch_id": batch.batch_id})
         create = NewAccount(recovery, settled, self._holding.get(batch.batch_id, {}))
-        # What each source has recorded and all of it together are of one moment: nothing counts twice.
+        # The spend by source and its total come from one snapshot, so nothing is counted twice.
         terms = terms_of(batch)
         recorded = larger(terms.recorded, sum(settled.values(), NOTHING))
         return await self._accounts.publish(replace(terms, recorded=recorded), create=create)
@@ -142,7 +142,7 @@ class BudgetKeeper:
         return sorted(set(executors) - live)
 
     async def _is_stored(self, batch: Batch, view: BudgetView) -> bool:
-        """Whether all that was settled is on record, or nothing was added to it for long enough."""
+        """Whether every settlement is recorded, or the difference has not changed for long enough."""
         recorded = recorded_of(batch)
         if not _exceeds(view.spent, recorded + view.unrecorded) and await self._is_each_stored(batch, view):
             self._waits.pop(batch.batch_id, None)
@@ -153,7 +153,7 @@ class BudgetKeeper:
         return self._clock() - wait.since >= STORED_WITHIN
 
     async def _is_each_stored(self, batch: Batch, view: BudgetView) -> bool:
-        """Whether what each holder settled is on record; asked only of a batch that is about to pause.
+        """Whether the settlements of each holder are recorded; checked only before a pause.
 
         Totals alone can hide an event that is not stored yet: a dead executor's call may count twice, as
         an estimate and by its event.
@@ -168,13 +168,13 @@ class BudgetKeeper:
         )
 
     async def _note_missing(self, batch: Batch, view: BudgetView) -> None:
-        """Write down what was settled and never recorded: the ledger's figure and the account's are one."""
+        """Record settlements without an event, so that the ledger and the account have the same figure."""
         missing = view.spent - recorded_of(batch)
         if _exceeds(missing, unrecorded_of(batch)):
             await self._ledger.note_unrecorded(batch.batch_id, missing.usd, missing.tokens)
 
     async def _noted(self, batch: Batch, view: BudgetView) -> Batch:
-        """Write down what the next call may cost, where a call was refused."""
+        """Record the cost of the next call where the account has rejected a call."""
         if view.needed:
             await self._ledger.note_next(batch.batch_id, view.needed.usd, view.needed.tokens)
         elif not batch.next_usd and not batch.next_tokens:
@@ -185,7 +185,7 @@ class BudgetKeeper:
 
 
 def terms_of(batch: Batch, *, dead: list[str] | None = None, frozen: bool | None = None) -> BudgetTerms:
-    """Put what the ledger has as an account takes it."""
+    """Convert the ledger's budget to the terms of an account."""
     limit = None if batch.max_cost_usd is None else int(batch.max_cost_usd * 1_000_000_000)
     return BudgetTerms(
         batch.batch_id,
@@ -199,12 +199,12 @@ def terms_of(batch: Batch, *, dead: list[str] | None = None, frozen: bool | None
 
 
 def recorded_of(batch: Batch) -> Amount:
-    """What events record."""
+    """The spend that events record."""
     return Amount(nanodollars(batch.spent_usd), batch.spent_tokens)
 
 
 def unrecorded_of(batch: Batch) -> Amount:
-    """What no event records."""
+    """The spend that no event records."""
     return Amount(nanodollars(batch.unrecorded_usd), batch.unrecorded_tokens)
 
 

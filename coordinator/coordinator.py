@@ -1,7 +1,8 @@
-"""The control plane: round after round, it does for every batch what is to be done next.
+"""The control plane: a control loop that brings every batch one step further in each cycle.
 
-All it must not forget is in the ledger, so any number of coordinators may live, die and overlap: a step
-that was half done is done again, and whoever comes second finds it done.
+All durable state is in the ledger, and every step is an idempotent compare-and-set, so any number of
+coordinators may start, crash and overlap: an incomplete step is repeated, and a step that another
+coordinator has completed changes nothing.
 """
 
 import logging
@@ -43,12 +44,12 @@ from taskqueue.tasks import QueueUnavailable, TaskQueue
 logger = logging.getLogger(__name__)
 
 AWAY = (LogUnavailable, DatabaseUnavailable, QueueUnavailable)
-"""What waiting mends."""
+"""Errors that a retry resolves."""
 STATES = {"running": BatchState.RUNNING, "paused": BatchState.PAUSED}
 
 
 class Coordinator:
-    """The only one who opens attempts."""
+    """Runs the cycles of all batches; only coordinators open attempts."""
 
     def __init__(  # noqa: PLR0913 - five ports, two clocks
         self,
@@ -72,10 +73,10 @@ class Coordinator:
         self._now = now = now or self._server_clock.now
         self._clock = clock
         self._stopped: dict[str, float] = {}
-        """Batches that were stopped and are over, and since when that is known."""
+        """Stopped and finished batches, and when this coordinator first saw each."""
         self._shards = log.shards
         self._tended: set[str] = set()
-        """Batches of the last round: some of what was done there may have come after their end."""
+        """Batches of the last cycle: the next one counts those that have finished since."""
         self._epochs = epochs = EpochTracker(log, executor_registry, grace=settings.grace, clock=clock)
         self._publisher = publisher = Publisher(log, queue)
         self._keeper = (
@@ -99,7 +100,7 @@ class Coordinator:
         )
 
         self.provider_batches: ProviderBatchDriver | None = None
-        """Goes round on its own: what providers take their time over holds nobody else up."""
+        """Runs in cycles of its own, so that a slow provider delays no batch."""
         if provider:
             context = ProviderBatchContext(
                 *(ledger, provider, self._attempt_opener, epochs, settings.provider, settings.window),
@@ -115,11 +116,11 @@ class Coordinator:
             )
 
     async def synchronize(self) -> None:
-        """Read the time of the ledger's server: what is compared with a stored time is on its clock."""
+        """Synchronize with the clock of the ledger's server, on which stored times are compared."""
         self._server_clock.synchronize(await self._ledger.now())
 
     async def run_cycle(self) -> int:
-        """Do for each batch what is to be done next; returns how many are not over."""
+        """Process every unfinished batch once; returns how many there are."""
         begun = self._clock()
         left = await self._run_cycle()
         telemetry.ROUND.record((self._clock() - begun) * 1000)
@@ -139,15 +140,15 @@ class Coordinator:
                 await self.process_batch(batch)
             except AWAY:
                 raise
-            except Exception:  # one bad batch stops only itself
-                logger.exception("could not tend a batch", extra={"batch_id": batch.batch_id})
+            except Exception:  # an invalid batch must not block the others
+                logger.exception("processing a batch failed", extra={"batch_id": batch.batch_id})
         await self._attempt_opener.publish_endings()
         self._reconciler.retain(open_ids)
         self._auto_pause.retain({batch.batch_id for batch in batches if batch.state == "running"})
         return len(batches)
 
     async def process_batch(self, batch: Batch) -> None:
-        """Do for one batch what is to be done next."""
+        """Process one batch: publish, retry, reconcile, expire or finish it, by its state."""
         match batch.state:
             case "cancelled":
                 await self._attempt_opener.end_all(batch, p.Cancelled(by="operator", reason=batch.reason))
@@ -167,7 +168,7 @@ class Coordinator:
             await self._finish(batch)
 
     async def record_unrecorded(self, batch: Batch) -> None:
-        """Write down spend of a paused batch that no event records: calls that its executors broke off."""
+        """Record spend of a paused batch that no event records: calls that its executors aborted."""
         if self._keeper:
             await self._keeper.record_unrecorded(batch)
 
@@ -182,14 +183,14 @@ class Coordinator:
         await self._reconciler.reconcile_when_due(batch)
 
     async def _pause(self, batch: Batch, reason: str) -> None:
-        """Start nothing new until somebody has seen to it."""
+        """Pause a batch until an operator resumes it."""
         if await self._ledger.request_state(batch.batch_id, "paused", by="coordinator", reason=reason):
-            logger.warning("a batch is paused", extra={"batch_id": batch.batch_id, "reason": reason})
+            logger.warning("batch paused", extra={"batch_id": batch.batch_id, "reason": reason})
             await self.register([replace(batch, state="paused")])
         self._auto_pause.release(batch.batch_id)
 
     async def _expire(self, batch: Batch) -> None:
-        logger.warning("a batch is out of time", extra={"batch_id": batch.batch_id})
+        logger.warning("batch expired: its time limit is reached", extra={"batch_id": batch.batch_id})
         await self._ledger.request_state(batch.batch_id, "expired", by="coordinator", reason="out of time")
 
     async def _finish(self, batch: Batch) -> None:
@@ -200,48 +201,50 @@ class Coordinator:
                 await self._unregister(batch)
             logger.info("batch finished", extra={"batch_id": batch.batch_id, "total": batch.total})
 
-    # -- what executors may see
+    # -- the batch registry
 
     async def register(self, batches: Sequence[Batch]) -> set[str]:
-        """Keep the batch registry as the ledger has it: Redis may have lost it, or never have been told.
+        """Write the ledger's batches to the batch registry: Redis may have lost them, or never had them.
 
-        Returns all that was up before.
+        Returns the batches that were registered before.
         """
-        up = {entry.batch_id: entry for entry in await self._batch_registry.list()}
+        registered = {entry.batch_id: entry for entry in await self._batch_registry.list()}
         for batch in batches:
             entry = entry_of(batch)
-            if batch.batch_id not in up and not batch.published_to:
+            if batch.batch_id not in registered and not batch.published_to:
                 telemetry.count_started(batch)
-            if up.get(batch.batch_id) != entry:
-                if self._keeper and batch.state == "running":  # before executors see that it goes on
+            if registered.get(batch.batch_id) != entry:
+                if self._keeper and batch.state == "running":  # before executors serve it
                     await self._keeper.publish(batch)
                 await self._batch_registry.upsert(entry, batch.spec)
-        return set(up)
+        return set(registered)
 
     async def _not_led_elsewhere(self, batch_ids: set[str]) -> set[str]:
-        """Leave out what another run serves: its own coordinator looks after it."""
+        """Exclude batches that another run serves: the coordinator of that run processes them."""
         if not batch_ids:
             return batch_ids
         return batch_ids - await self._ledger.led_elsewhere(sorted(batch_ids), self.settings.run_id)
 
     async def _clear_up(self, batch_ids: Iterable[str]) -> None:
-        """Take down what is over: somebody may have died before, or have put it up again since."""
+        """Unregister finished batches: a coordinator may have crashed first, or registered one again."""
         for batch_id in sorted(batch_ids):
             batch = await self._ledger.batch(batch_id)
             if batch and batch.finished:
                 if self._was_seen(batch):
                     await self._unregister(batch)
                 if batch_id in self._tended:
-                    self._tended.discard(batch_id)  # should the next one fail, this one is done
+                    self._tended.discard(batch_id)  # counted once, even if a later batch fails
                     telemetry.count_over(batch, self._now())
 
     def _was_seen(self, batch: Batch) -> bool:
-        """Whether every executor has had the time to see that a batch was stopped, and to abort it."""
+        """Whether every executor has had time to poll that a batch was stopped, and to abort its tasks."""
         since = self._stopped.setdefault(batch.batch_id, self._clock())
-        return not is_stopped(batch) or self._clock() - since >= self.settings.unregister_delay.total_seconds()
+        return (
+            not is_stopped(batch) or self._clock() - since >= self.settings.unregister_delay.total_seconds()
+        )
 
     async def _unregister(self, batch: Batch) -> None:
-        # The listing goes last: while it is up, whoever comes next knows that there is something to do.
+        # The entry goes last: while it exists, the next cycle finds a batch to unregister.
         await self._queue.delete(batch.batch_id, partitions_of(batch))
         if self._keeper:
             await self._keeper.close(batch.batch_id)
@@ -249,18 +252,18 @@ class Coordinator:
         self._stopped.pop(batch.batch_id, None)
 
     async def _publish_windows(self, batch: Batch) -> None:
-        """Tell executors of more evaluations, as long as few enough are under way."""
+        """Publish further evaluations while the window has room."""
         settings = self.settings
         room = settings.window - batch.in_flight
         if room < min(settings.page_size, settings.window) and batch.in_flight > 0:
             return
         is_asked = is_asked_in(spec_of(batch))
-        steps = -(-settings.window // settings.page_size)  # so that a long line for a provider stops nobody
+        steps = -(-settings.window // settings.page_size)  # pages for a provider take no room
         while room > 0 and (steps := steps - 1) >= 0:
             openings, last_id = await self._ledger.next_window(batch, limit=min(room, settings.page_size))
             if last_id == batch.published_to:
                 return
-            # Those without events wait for their turn in a group.
+            # An opening without events waits for its serial group.
             due = [one for one in openings if one.events]
             asked = {one.evaluation_id for one in due if is_asked(one.events[0][0].data)}
             epochs, size = await self._epochs.refresh(), len(openings) - len(asked)
@@ -268,19 +271,19 @@ class Coordinator:
                 batch, last_id=last_id, size=size, epochs=epochs, asked=sorted(asked)
             ):
                 return
-            told = (one for one in due if one.evaluation_id not in asked)
-            await self._publish(batch, told, epochs)
+            published = (one for one in due if one.evaluation_id not in asked)
+            await self._publish(batch, published, epochs)
             batch = replace(batch, published_to=last_id)
             room -= size
 
     async def _publish(
         self, batch: Batch, openings: Iterable[UnpublishedOpening], epochs: Sequence[str]
     ) -> None:
-        told = ((one.events, epochs[shard_of(one.evaluation_id, self._shards)]) for one in openings)
-        await self._publisher.publish(layout_of(batch), told)
+        in_epochs = ((one.events, epochs[shard_of(one.evaluation_id, self._shards)]) for one in openings)
+        await self._publisher.publish(layout_of(batch), in_epochs)
 
     async def _advance_groups(self, batch: Batch) -> None:
-        """Tell executors of those in serial groups whose turn has come."""
+        """Publish the evaluations of serial groups whose predecessors have ended."""
         waiting = await self._ledger.due_links(batch.batch_id, limit=self.settings.page_size)
         if not waiting:
             return
@@ -294,10 +297,10 @@ class Coordinator:
         give_up = decisions.give_up(self._attempt_opener.factory, hopeless)
         await self._attempt_opener.open(batch, sorted(hopeless), give_up)
 
-    # -- what an operator asks for
+    # -- operations
 
     async def reopen(self, batch: Batch, evaluation_ids: Sequence[str]) -> int:
-        """Try settled evaluations again, because an operator asks; returns how many."""
+        """Reopen settled evaluations for an operator; returns how many."""
         await self.synchronize()
         await self._epochs.refresh()
         await self.register([batch])
@@ -313,12 +316,12 @@ class Coordinator:
 
 
 def is_stopped(batch: Batch) -> bool:
-    """Whether a batch was called off, so that nothing of it may go on."""
+    """Whether a batch is cancelled or expired, so that executors abort it."""
     return batch.state in {"cancelled", "expired"}
 
 
 def entry_of(batch: Batch) -> BatchEntry:
-    """Write a batch out for the batch registry."""
+    """Return the entry of a batch for the batch registry."""
     state = STATES.get(batch.state, BatchState.STOPPED)
     return BatchEntry(
         batch.batch_id,
@@ -333,7 +336,7 @@ def entry_of(batch: Batch) -> BatchEntry:
 
 
 def requires_of(batch: Batch) -> tuple[str, ...]:
-    """Name the labels that a batch requires; a spec that can't be read requires none."""
+    """Return the labels that a batch requires; none if its spec is invalid."""
     try:
         return spec_of(batch).requires
     except ValidationError:
@@ -341,7 +344,7 @@ def requires_of(batch: Batch) -> tuple[str, ...]:
 
 
 def partitions_of(batch: Batch) -> tuple[str, ...]:
-    """Name the lines of a batch; one whose spec nobody can read stops only itself."""
+    """Return the partitions of a batch; the default one if its spec is invalid."""
     try:
         return layout_of(batch).partitions
     except ValidationError:

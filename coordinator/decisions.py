@@ -1,7 +1,7 @@
-"""What to open for an evaluation, decided with its row locked and all its events at hand. Pure.
+"""Decisions on the next attempt, taken with the row locked and all events read. Pure.
 
-Each of these makes a function that the ledger calls inside its transaction: whatever has changed since
-somebody thought of it, the row as it stands now has the last word.
+Each function here returns a `Decide` that the ledger calls inside its transaction (compare-and-set): it
+decides by the locked row, whatever has changed since the caller read it.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -15,9 +15,9 @@ from projections.folds.change import EvaluationRow
 from projections.ledger.contract import AttemptOpening, Decide, EvaluationState
 
 FactoryOf = Callable[[str], AttemptFactory]
-"""Who opens an attempt of this evaluation: it knows the epoch of the evaluation's shard."""
+"""Returns the factory for an evaluation, with the epoch of its shard."""
 IsAsked = Callable[[p.AnyPayload], bool]
-"""Whether the answer to an opening is to come from a provider batch."""
+"""Whether a provider batch is to answer an opening."""
 
 
 def _by_executors(_opening: p.AnyPayload) -> bool:
@@ -32,10 +32,10 @@ def try_again(
     retries: int,
     is_asked: IsAsked = _by_executors,
 ) -> Decide:
-    """Open the next attempt, if the one that was looked at is still the newest.
+    """Open the next attempt, if the expected one is still the newest (compare-and-set).
 
-    What nobody has begun opens for a provider batch, if its batch wants that. Nothing else changes hands:
-    what executors have tried, they try again.
+    An evaluation that no executor has started opens for a provider batch, if its batch uses them. Others
+    stay with executors.
     """
 
     def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
@@ -51,9 +51,9 @@ def try_again(
 
 
 def _is_to_begin(row: EvaluationRow, logged: Logged) -> bool:
-    """Whether an attempt was withdrawn, or came to nothing because Redis was lost or started again.
+    """Whether an attempt was withdrawn, or was never claimed because Redis lost data or restarted.
 
-    Not one for which a provider was asked before: executors were told of it because it did not answer.
+    False after a request to a provider: it was published to executors because the provider did not answer.
     """
     last = logged[row.cursor[:2]].data
     if isinstance(last, p.Queued):
@@ -69,10 +69,10 @@ def reopen(
     waiting: Collection[str] = (),
     is_asked: IsAsked = _by_executors,
 ) -> Decide:
-    """Open an attempt of what is settled, because an operator asks.
+    """Open the next attempt of a settled evaluation, for an operator.
 
-    Those that wait for others of their group get no epoch, and neither do those that a provider batch is to
-    answer: nobody is told before their turn has come.
+    An evaluation that waits for its serial group or for a provider batch gets no epoch, so it is not
+    published yet.
     """
 
     def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
@@ -90,7 +90,7 @@ def reopen(
 
 
 def end(factory_of: FactoryOf, ending: Ending) -> Decide:
-    """End what has not ended."""
+    """End an evaluation that has not ended."""
 
     def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
@@ -103,15 +103,15 @@ def end(factory_of: FactoryOf, ending: Ending) -> Decide:
 
 
 def give_up(factory_of: FactoryOf, faults: Mapping[str, p.ErrorDetail]) -> Decide:
-    """Settle what can't be tried at all, each with its reason."""
+    """Fail evaluations that can't be run, each with its own error."""
 
     def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
         if row.cursor.phase in ENDED:
             return None
         factory = factory_of(row.evaluation_id).tracing(logged)
-        told = standing.epoch != ""
-        events = factory.give_up(row, logged, faults[row.evaluation_id], told=told)
-        return AttemptOpening(events, factory.epoch if told else "")
+        was_published = standing.epoch != ""
+        events = factory.give_up(row, logged, faults[row.evaluation_id], was_published=was_published)
+        return AttemptOpening(events, factory.epoch if was_published else "")
 
     return decide

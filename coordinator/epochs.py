@@ -1,4 +1,4 @@
-"""Which epoch each shard of the log is in, and whether its owners have appended their attempts in it."""
+"""The epoch of each shard of the log, and whether the owners of attempts have re-appended them in it."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from taskqueue.executor_registry import ExecutorRegistry
 
 
 class EpochTracker:
-    """What one coordinator has seen of the log's epochs, and of the executors that have confirmed them."""
+    """The epochs of the log as one coordinator observes them, and the executors that confirmed them."""
 
     def __init__(
         self,
@@ -26,10 +26,10 @@ class EpochTracker:
         self._clock = clock
         self._grace = Grace(grace.total_seconds())
         self._lock = asyncio.Lock()
-        """Two reads at once might be taken in in the wrong order."""
+        """Concurrent reads could be observed in the wrong order."""
 
     async def refresh(self) -> list[str]:
-        """Read the epochs of now and, if it is time, what executors have confirmed."""
+        """Read the current epochs and, when due, the epochs that executors have confirmed."""
         async with self._lock:
             self._grace.begin(self._clock())
             self._grace.observe_epochs(await self._log.epochs(), self._clock())
@@ -39,19 +39,19 @@ class EpochTracker:
             return self._grace.epochs
 
     def of(self, evaluation_id: str) -> str:
-        """Return the epoch of the shard that holds an evaluation, as last seen."""
+        """Return the epoch of an evaluation's shard, as last read."""
         return self._grace.epochs[shard_of(evaluation_id, self._log.shards)]
 
     def is_settled(self, evaluation_id: str) -> bool:
-        """Whether owners have put their attempts back, or have had the time to."""
+        """Whether the grace period of an evaluation's shard is over."""
         return self._grace.is_over(shard_of(evaluation_id, self._log.shards), self._clock())
 
     @property
     def current(self) -> list[str]:
-        """The epochs as last seen."""
+        """The epochs as last read."""
         return self._grace.epochs
 
     @property
     def all_settled(self) -> bool:
-        """Whether that is so for every shard."""
+        """Whether the grace period of every shard is over."""
         return self._grace.all_over(self._clock())

@@ -2,8 +2,8 @@
 
 An executor that can't connect to an endpoint, and has had no answer from it in this batch, closes the
 attempt as `unreachable`, which uses up no retry. If such faults last, or reach `fail_fast_after`, the URL
-is wrong or the server does not run: going on would only hold the batch. A variant of which an evaluation
-was completed has reached its target and its judges; it is retried like any other.
+is wrong or the server does not run, and retries would not help. A variant with a completed evaluation has
+reached its target and its judges; its faults are retried like any other.
 """
 
 from collections.abc import Callable, Container, Sequence
@@ -28,10 +28,10 @@ Key = tuple[str, int]
 
 @dataclass(slots=True)
 class _Faults:
-    """What was seen of a batch since it last began to run."""
+    """The faults of a batch since it last started to run."""
 
     before: frozenset[Key]
-    """Faults from before: of the time before it was paused, or seen by another coordinator."""
+    """Earlier faults: from before the pause, or from before this coordinator led."""
     looked_at: float
     seen: set[Key] = field(default_factory=set)
     since: float = 0.0
@@ -81,16 +81,16 @@ class FirstContactCheck:
         return None
 
     def release(self, batch_id: str) -> None:
-        """Count anew in a batch that was paused."""
+        """Reset the state of a batch that was paused."""
         self._faults.pop(batch_id, None)
 
     def retain(self, batch_ids: Container[str]) -> None:
-        """Forget batches that do not run."""
+        """Drop the state of batches that are not running."""
         self._faults = {key: faults for key, faults in self._faults.items() if key in batch_ids}
 
 
 def unreachable(fault: UnreachableEvaluation, spec: BatchSpec) -> str:
-    """Write which target or judge could not be reached, why, and what to check."""
+    """Describe the unreachable target or judge, the error, and what to check."""
     message = fault.message.removeprefix("unreachable: ")
     if not message.startswith("evaluator "):
         label = spec.targets[fault.variant % len(spec.targets)].label

@@ -1,31 +1,31 @@
-"""The grace after an epoch change: until every owner has appended its attempts again. Pure.
+"""The grace period after an epoch change: until every owner has re-appended its attempts. Pure.
 
-Redis may lose events that it had acknowledged, claims among them. Their owners append them again; an
-attempt opened before that would be paid for a second time. So what was published in an older epoch waits
-(model: `GRACE_AFTER_LOSS`), for a fixed time at most.
+Redis may lose events that it had acknowledged, claims among them. Their owners re-append them; an attempt
+opened before that would be paid for a second time. So an evaluation published in an older epoch waits, as
+for the expiry of a lease (model: `GRACE_AFTER_LOSS`), for a fixed time at most.
 
-The wait ends earlier if Redis was only started again with its data, which its epoch tells: the random half
-is lost with the data, the run id changes with the process. An append-only file is replayed as a prefix of
+The wait ends earlier if Redis restarted with its data, which the epoch shows: its random half is lost with
+the data, its run id changes with the process. An append-only file is replayed as a prefix of
 what was written, so a suffix is lost: claims, tails and heartbeats of the last moments. Then
 
-- an owner that lives was registered before it first claimed; it is in the roster that this coordinator
-  has seen in the old epoch, or in the one that it reads now. It confirms the new epoch with a heartbeat
-  once all that it keeps in the shard is acknowledged there, and no claim of unknown fate is left. Streams
-  that are read after every one of them has confirmed hold every claim of a living owner;
-- an owner that died can append nothing, however long the wait: its attempts are opened as at any time;
-- an owner of the roster that does not return may be cut off: the whole grace passes;
-- a coordinator that did not see the old epoch's roster does not know which executors to wait for: the same.
+- a live owner registered before its first claim; it is in the roster that this coordinator read in the old
+  epoch, or in the one that it reads now. It confirms the new epoch with a heartbeat once all events it
+  buffers for the shard are acknowledged there, and no claim has an unknown result. Streams read after every
+  owner has confirmed hold every claim of a live owner;
+- a dead owner appends nothing, however long the wait: the next attempts open as usual;
+- an owner of the roster that does not return may be partitioned: the whole grace period passes;
+- a coordinator that did not read the old epoch's roster can't know which executors to wait for: the same.
 
-What remains: an executor that registered, claimed and lost both to the same restart before any roster was
-read (one is read every second), and confirms later than all others. It belongs to the evaluations whose
-owner is falsely suspected in flight.
+One case remains: an executor registers and claims, the same restart loses both before a coordinator reads a
+roster (every second), and the executor confirms after all others. Its owner is then falsely suspected, as
+any live owner without a heartbeat is.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 ROSTER_EVERY = 1.0
-"""Seconds between two reads of the roster while no grace is under way."""
+"""Seconds between two reads of the roster outside a grace period."""
 
 
 @dataclass(slots=True)
@@ -33,29 +33,29 @@ class _Shard:
     epoch: str
     since: float
     awaited: frozenset[str] | None = None
-    """Executors that must confirm the epoch; None: only time ends this grace."""
+    """Executors that must confirm the epoch; None: only time ends this grace period."""
     is_confirmed: bool = False
 
 
 class Grace:
-    """Decides for each shard whether owners may still be appending their attempts again."""
+    """Decides for each shard whether owners may still be re-appending their attempts."""
 
     def __init__(self, length: float) -> None:
         self._length = length
         self._shards: list[_Shard] = []
         self._roster: dict[str, float] = {}
-        """When each executor was last registered, as far as this coordinator has seen."""
+        """When this coordinator last found each executor registered."""
         self._read_at: float | None = None
         self._observed_at: float | None = None
 
     def begin(self, now: float) -> None:
-        """Begin an observation, which may fail; after a long pause the roster is no longer known."""
+        """Begin an observation, which may fail; after a long interval the roster is unknown."""
         if self._observed_at is not None and now - self._observed_at >= self._length:
             self._roster, self._read_at = {}, None
         self._observed_at = now
 
     def observe_epochs(self, epochs: Sequence[str], now: float) -> None:
-        """Start a grace in each shard whose epoch has changed; at first, in all of them."""
+        """Start a grace period in each shard whose epoch has changed; at first, in every shard."""
         if len(self._shards) != len(epochs):
             self._shards = [_Shard(epoch, now) for epoch in epochs]
         for number, epoch in enumerate(epochs):
@@ -71,16 +71,16 @@ class Grace:
         return None if before.awaited is None else before.awaited | self._roster.keys()
 
     def needs_roster(self, now: float) -> bool:
-        """Whether it is time to read which executors there are, and what they have confirmed."""
+        """Whether the roster of executors and their confirmed epochs is due to be read."""
         if self._read_at is None or now - self._read_at >= ROSTER_EVERY:
             return True
         return any(shard.awaited is not None and not self._is_over(shard, now) for shard in self._shards)
 
     def observe_roster(self, confirmed: Mapping[str, Sequence[str]], now: float) -> None:
-        """Take in the executors that are registered, with the epochs that each has confirmed."""
+        """Observe the registered executors, with the epochs that each has confirmed."""
         self._read_at = now
         self._roster |= dict.fromkeys(confirmed, now)
-        # One that has left is remembered for a while: it may still be sending its last events.
+        # A deregistered executor stays in the roster for a while: it may still append its last events.
         self._roster = {name: at for name, at in self._roster.items() if now - at < self._length}
         for number, shard in enumerate(self._shards):
             if shard.awaited is not None and not shard.is_confirmed:
@@ -90,11 +90,11 @@ class Grace:
                 )
 
     def is_over(self, shard: int, now: float) -> bool:
-        """Whether no owner can still be appending its attempts in this shard again."""
+        """Whether no owner can still be re-appending its attempts in this shard."""
         return self._is_over(self._shards[shard], now)
 
     def all_over(self, now: float) -> bool:
-        """Whether that is so for every shard."""
+        """Whether the grace period of every shard is over."""
         return all(self._is_over(shard, now) for shard in self._shards)
 
     def _is_over(self, shard: _Shard, now: float) -> bool:

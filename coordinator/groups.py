@@ -1,8 +1,8 @@
-"""Serial groups: what earlier evaluations have come to, for those whose turn it is.
+"""Contexts of serial groups: the outputs of earlier evaluations that a later one needs.
 
-It is worked out from the log each time somebody is told of such an evaluation, so nothing of it can be
-lost. What an executor finds is one JSON object: `stored` (field → output) and `history` (the turns of the
-conversation so far, each as what was asked and what was answered).
+A context is derived from the log each time its evaluation is published, so it can't be lost. Executors
+read it as one JSON object: `stored` (field → output) and `history` (the earlier turns of the conversation,
+each a prompt and an answer).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,22 +24,22 @@ Logs = Mapping[str, Mapping[EventKey, Event]]
 
 @dataclass(slots=True)
 class GroupContext:
-    """What was left for an evaluation, or why it can't be run."""
+    """The context of an evaluation, or the reason why it can't be run."""
 
     stored: dict[str, JsonValue] = field(default_factory=dict)
     history: list[tuple[str, str]] = field(default_factory=list)
     missing: p.ErrorDetail | None = None
 
     def packed(self) -> bytes:
-        """Write it for the road."""
+        """Encode the context as JSON."""
         return to_json({"stored": self.stored, "history": self.history})
 
 
 async def contexts(
     ledger: Ledger, spec: BatchSpec, links: Mapping[str, SerialLink]
 ) -> dict[str, GroupContext]:
-    """Work out what each of these evaluations has been left."""
-    recalled = sorted({who for link in links.values() for who, _ in link.recalls})
+    """Derive the context of each of these evaluations."""
+    recalled = sorted({earlier for link in links.values() for earlier, _ in link.recalls})
     standings = await ledger.standings(recalled)
     phases = {one.row.evaluation_id: one.row.cursor.phase for one in standings}
     logs = await ledger.stored([one.row for one in standings])
@@ -50,13 +50,13 @@ def _context(
     recalls: Sequence[tuple[str, str | None]], spec: BatchSpec, phases: Mapping[str, Phase], logs: Logs
 ) -> GroupContext:
     context = GroupContext()
-    for who, name in recalls:
-        answer, _ = newest_answer(logs.get(who, {}))
-        if phases.get(who) is not Phase.COMPLETED or answer is None:
-            context.missing = _missing(who, phases.get(who, Phase.UNOPENED), logs)
+    for earlier, name in recalls:
+        answer, _ = newest_answer(logs.get(earlier, {}))
+        if phases.get(earlier) is not Phase.COMPLETED or answer is None:
+            context.missing = _missing(earlier, phases.get(earlier, Phase.UNOPENED), logs)
             return context
         if name is None:
-            context.history.append((_asked(last_opening(logs[who]), spec, context), answer.output))
+            context.history.append((_asked(last_opening(logs[earlier]), spec, context), answer.output))
         else:
             context.stored[name] = answer.output
     return context
@@ -71,10 +71,10 @@ def _asked(opening: p.Queued, spec: BatchSpec, context: GroupContext) -> str:
         return prompt
 
 
-def _missing(who: str, phase: Phase, logs: Logs) -> p.ErrorDetail:
-    """Say why a dependant can't be run: what happened to the one it needs."""
-    logged = logs.get(who, {})
-    case = last_opening(logged).case.id if logged else who
+def _missing(earlier: str, phase: Phase, logs: Logs) -> p.ErrorDetail:
+    """Describe why a dependent evaluation can't be run: the state of the earlier one it needs."""
+    logged = logs.get(earlier, {})
+    case = last_opening(logged).case.id if logged else earlier
     why = ""
     for key in sorted(logged, reverse=True):
         match logged[key].data:

@@ -114,28 +114,36 @@ GAUGES.gauge(
     "1 if the last request succeeded",
     lambda source: source.dependencies.observations(),
 )
-_show_overview("eval_workers_present", "Executors that live", lambda o: [Observation(o.workers)])
-_show_overview("eval_active_batches", "Batches that are not over", _states)
-_show_overview("eval_batch_evaluations", "Where a batch's evaluations are", _evaluations)
-_show_overview("eval_stuck_evaluations", "Handed out, and unchanged", lambda o: [Observation(o.stuck)])
-_show_overview("eval_batch_api_open", "Batches with providers", lambda o: [Observation(o.provider_batches)])
+_show_overview("eval_workers_present", "Live executors", lambda o: [Observation(o.workers)])
+_show_overview("eval_active_batches", "Unfinished batches", _states)
+_show_overview("eval_batch_evaluations", "Evaluations of a batch by state", _evaluations)
 _show_overview(
-    "eval_batch_finished_timestamp_seconds", "When it finished, of the last ten minutes", _finished
+    "eval_stuck_evaluations", "Published evaluations without progress", lambda o: [Observation(o.stuck)]
+)
+_show_overview("eval_batch_api_open", "Open provider batches", lambda o: [Observation(o.provider_batches)])
+_show_overview(
+    "eval_batch_finished_timestamp_seconds", "When a batch of the last ten minutes finished", _finished
 )
 _show_batches("eval_batch_passed", "Good verdicts", lambda b: b.passed, adds_up=True)
-_show_batches("eval_batch_cost_usd", "Spent so far", lambda b: b.cost_usd, adds_up=True)
+_show_batches("eval_batch_cost_usd", "Cost so far", lambda b: b.cost_usd, adds_up=True)
 _show_batches(
-    "eval_batch_started_timestamp_seconds", "When it was accepted", lambda b: b.accepted_at, adds_up=False
+    "eval_batch_started_timestamp_seconds",
+    "When the batch was accepted",
+    lambda b: b.accepted_at,
+    adds_up=False,
 )
 _show_batches(
-    "eval_batch_idle_seconds", "How long nothing has ended", lambda b: b.idle_seconds, adds_up=False
+    "eval_batch_idle_seconds",
+    "Time since the last evaluation ended",
+    lambda b: b.idle_seconds,
+    adds_up=False,
 )
 _show_batches(
     "eval_batch_budget_spent_ratio",
-    "The larger share that is spent",
+    "Spent share of the budget, the larger of cost and tokens",
     lambda b: b.budget_spent,
     adds_up=False,
 )
 _show_batches("eval_queue_dlq_size", "Dead letters", lambda b: b.failed + b.timed_out, adds_up=True)
-_show_queue("eval_queue_pending_tasks", "Ready to be taken", lambda c: c.ready)
-_show_queue("eval_queue_owned_tasks", "In executors' hands", lambda c: c.owned)
+_show_queue("eval_queue_pending_tasks", "Tasks ready to be consumed", lambda c: c.ready)
+_show_queue("eval_queue_owned_tasks", "Tasks that executors own", lambda c: c.owned)

@@ -1,4 +1,4 @@
-"""The look around of whoever leads: every few seconds, and only where somebody collects metrics."""
+"""The leader's collection of metrics: every few seconds, and only where an exporter is configured."""
 
 import asyncio
 import logging
@@ -22,15 +22,15 @@ INTERVAL = 5.0
 NAMED = 50
 """Batches that have series of their own."""
 FINISHED_WITHIN = timedelta(minutes=10)
-"""How long a finished batch has a series: the alert that names it looks back less far."""
+"""How long a finished batch has a series: longer than the range of the alert that names it."""
 BEYOND = timedelta(minutes=15)
 STUCK_LIMIT = 1_000
 STUCK_EVERY = 60.0
-"""Seconds: nothing gets stuck within less, and to find it reads all that is in flight."""
+"""Seconds between two counts of stuck evaluations: the query reads everything in flight."""
 
 
 class MetricsCollector:
-    """Puts together what a coordinator shows."""
+    """Reads the values that a coordinator's gauges report."""
 
     def __init__(
         self,
@@ -47,15 +47,15 @@ class MetricsCollector:
         self._stuck: tuple[int, float] | None = None
 
     async def collect_forever(self) -> None:
-        """Look around until cancelled."""
-        self._stuck = None  # whoever led meanwhile may have mended it
+        """Collect until cancelled."""
+        self._stuck = None  # an earlier count is outdated: another coordinator has led meanwhile
         while True:
             if telemetry.is_wired():
                 await self.observe()
             await asyncio.sleep(INTERVAL)
 
     async def observe(self) -> None:
-        """Look around once; what can't be read now is read the next time."""
+        """Collect once; values that can't be read now are read the next time."""
         try:
             batches = await self._books.batches(limit=NAMED)
             stuck, asked = await self._stuck_now(), await self._books.provider_batches()
@@ -69,8 +69,8 @@ class MetricsCollector:
             self.view.dependencies.missed(POSTGRES)
         except QueueUnavailable:
             self.view.dependencies.missed(REDIS)
-        except Exception:  # who only watches must not be missed for it
-            logger.exception("could not see how things stand")
+        except Exception:  # a failure of metrics must not stop the leader
+            logger.exception("collecting metrics failed")
 
     async def _stuck_now(self) -> int:
         if self._stuck is None or self._clock() - self._stuck[1] >= STUCK_EVERY:

@@ -1,4 +1,4 @@
-"""What people ask of batches: pause, resume, cancel, retry. Each may be asked again, by anybody."""
+"""Operations on batches: pause, resume, cancel, retry. Each may be repeated, by any operator."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
@@ -25,14 +25,14 @@ _WAYS_BACK = {
 
 
 class BudgetChange(TypedDict, total=False):
-    """What is to be changed of a batch's budget; None: no limit."""
+    """The limits to change in a batch's budget; None: no limit."""
 
     max_cost_usd: Decimal | None
     max_tokens: int | None
 
 
-class OperationRejected(Exception):  # noqa: N818 - what the user is told
-    """What was asked can't be done; the text says why, and what can."""
+class OperationRejected(Exception):  # noqa: N818 - shown to the user
+    """The operation is not possible; the message names the reason and an alternative."""
 
 
 class BatchNotFound(OperationRejected):
@@ -45,34 +45,34 @@ class BatchNotFound(OperationRejected):
 
 @dataclass(frozen=True, slots=True)
 class MovedCounts:
-    """What becomes of a batch that is to be answered by provider batches from now on."""
+    """The counts of a batch that is moved to provider batches."""
 
     batch: Batch
-    """As it stood before."""
+    """The batch before the move."""
     withdrawn: int = 0
-    """Evaluations that executors had been told of and had not begun."""
+    """Evaluations that were published to executors and not claimed."""
 
     @property
     def to_providers(self) -> int:
-        """How many go to provider batches."""
+        """The number of evaluations that provider batches will answer."""
         return max(0, self.batch.total - self.batch.published) + self.withdrawn
 
     @property
     def to_executors(self) -> bool:
-        """Whether something may be left that executors have begun."""
+        """Whether executors may still own evaluations of the batch."""
         return self.batch.in_flight > self.withdrawn
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Somebody who asks."""
+    """Runs operations in the name of an operator."""
 
     ledger: Ledger
     coordinator: Coordinator
     name: str = "operator"
 
     async def batch(self, batch_id: str) -> Batch:
-        """Return a batch, or raise `UnknownBatch`."""
+        """Return a batch; raises `BatchNotFound`."""
         found = await self.ledger.batch(batch_id)
         if found is None:
             raise BatchNotFound(batch_id)
@@ -84,16 +84,16 @@ class Operator:
             batch_id, "paused", by=self.name, reason=reason, run_id=run_id
         )
         if paused:
-            with suppress(QueueUnavailable):  # it is on record; coordinators write the batch registry again
+            with suppress(QueueUnavailable):  # the ledger has it; the next cycle writes the batch registry
                 await self._register(batch_id)
         return paused
 
     async def record_unrecorded(self, batch_id: str) -> None:
-        """Write down what calls that were broken off may have cost, once their executors have ended."""
+        """Record the estimated cost of aborted calls, once their executors have stopped."""
         await self.coordinator.record_unrecorded(await self.batch(batch_id))
 
     async def pause(self, batch_id: str, *, reason: str = "") -> None:
-        """Let what is in hand come to its end, and start nothing new."""
+        """Pause a batch: active tasks finish, and no further task is consumed."""
         batch = await self.batch(batch_id)
         if batch.finished:
             raise OperationRejected(f"{batch_id} is {batch.state}: there is nothing to pause.")
@@ -108,7 +108,7 @@ class Operator:
     async def resume(
         self, batch_id: str, *, budget: BudgetChange | None = None, run_id: str | None = None
     ) -> Batch:
-        """Go on with a batch that was paused, or whose run has ended, perhaps with a new budget.
+        """Resume a batch that was paused, or whose run has ended, optionally with a new budget.
 
         With a run id, that run serves the batch from now on, and any other run stops serving it.
         """
@@ -128,7 +128,7 @@ class Operator:
         return await self._register(batch_id)
 
     async def _set_budget(self, batch: Batch, budget: Budget) -> None:
-        """Write a new budget down; one that is spent is refused while there is something left to do."""
+        """Store a new budget; a spent one is rejected while evaluations are left."""
         reason = overspent(budget)
         if reason and batch.ended < batch.total:
             again = " ".join(("scoreline batch resume", batch.batch_id, *more(budget)))
@@ -137,7 +137,7 @@ class Operator:
             await self.ledger.set_budget(batch.batch_id, budget, by=self.name, reason=budget_words(budget))
 
     async def cancel(self, batch_id: str, *, reason: str = "") -> None:
-        """Call a batch off: abort what is in hand, end the rest."""
+        """Cancel a batch: executors abort active tasks, the coordinator ends the rest."""
         batch = await self.batch(batch_id)
         if batch.finished:
             raise OperationRejected(f"{batch_id} is {batch.state}: there is nothing to cancel.")
@@ -149,10 +149,10 @@ class Operator:
             await self.coordinator.provider_batches.cancel_open(batch_id)
 
     async def ask_in_batches(self, batch_id: str, fallback: BatchFallback | None) -> MovedCounts:
-        """Have what executors have not begun answered by provider batches, or by executors again.
+        """Move the unclaimed evaluations of a batch to provider batches, or back to executors.
 
-        The spec comes first: should we die in between, what was withdrawn is asked in a provider batch, and
-        whoever asks again withdraws the rest.
+        The spec is stored first: after a crash in between, provider batches answer the withdrawn
+        evaluations, and a repeated call withdraws the rest.
         """
         batch = await self.batch(batch_id)
         provider = self.coordinator.provider_batches
@@ -168,16 +168,16 @@ class Operator:
         if spec == spec_of(batch):
             return
         if fallback and (why := unfit(spec)):
-            raise OperationRejected(f"{batch_id} can't be asked in provider batches: {why}.")
+            raise OperationRejected(f"{batch_id} can't use provider batches: {why}.")
         if fallback and await books.has_groups(batch_id):
             raise OperationRejected(
-                f"{batch_id} has evaluations that wait for each other: no batch asks them at once."
+                f"{batch_id} has serial groups: a provider batch can't answer evaluations in order."
             )
         reason = f"provider batches, {fallback}" if fallback else "no provider batches"
         await books.update_spec(batch_id, pack(spec), by=self.name, reason=reason)
 
     async def retry(self, batch_id: str, *, only: Sequence[str] = (), run_id: str | None = None) -> int:
-        """Try dead letters again, all or a selection, perhaps by another run; returns how many."""
+        """Retry dead letters, all or a selection, optionally by another run; returns how many."""
         with tracing.alone("eval.coordinator.retry_failed", batch_id=batch_id) as span:
             retried = await self._retry(batch_id, only, run_id)
             span.set_attribute("retry_count", retried)
@@ -218,7 +218,7 @@ class Operator:
             await self.ledger.assign_run(batch_id, run_id, by=self.name, reason=served_by)
 
     async def _register(self, batch_id: str) -> Batch:
-        """Let executors see at once what was asked."""
+        """Write the batch to the batch registry at once, before the next cycle does."""
         batch = await self.batch(batch_id)
         await self.coordinator.register([batch])
         return batch

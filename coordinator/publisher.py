@@ -1,4 +1,4 @@
-"""Telling executors: the opening goes into the log, and only then its task into the queue."""
+"""Publication of attempts to executors: append the opening to the log, then enqueue its task."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -19,18 +19,18 @@ Events = Sequence[tuple[Event, bytes]]
 
 
 class Publisher:
-    """Publishes what Postgres has already; any of it may be published again."""
+    """Publishes openings and endings that Postgres has committed; publishing is idempotent."""
 
     def __init__(self, log: EventLog, queue: TaskQueue) -> None:
         self._log = log
         self._queue = queue
 
     async def publish(self, layout: QueueLayout | None, openings: Iterable[tuple[Events, str]]) -> int:
-        """Append openings, each in its epoch, and enqueue those that the log took; returns how many.
+        """Append openings, each in its epoch; enqueue those that the log acknowledged; returns how many.
 
-        Endings need no line to wait in.
+        Endings have no task, so they need no queue layout.
         """
-        told = 0
+        published = 0
         waiting = iter(openings)
         while chunk := list(islice(waiting, CHUNK)):
             calls = [_append(events, epoch) for events, epoch in chunk]
@@ -44,17 +44,17 @@ class Publisher:
             _trace_publishing(taken, begun)
             if taken and layout:
                 await self.enqueue(layout, taken)
-            told += len(taken)
-        return told
+            published += len(taken)
+        return published
 
     async def expire_streams(self, openings: Sequence[Event]) -> None:
-        """Let streams expire that nobody writes to for a day, perhaps; the next opening makes them last."""
+        """Set a TTL on streams that wait for a provider batch; the next opening removes it."""
         if openings:
             marks = [CommitMark(each.evaluation_id, *each.key, ended=True) for each in openings]
             await self._log.settle(marks)
 
     async def enqueue(self, layout: QueueLayout, openings: Sequence[Event]) -> None:
-        """Put the tasks of openings where they have to wait."""
+        """Enqueue the tasks of openings, each in its partition."""
         queued: dict[str, list[Event]] = {}
         for event in openings:
             if isinstance(opening := event.data, p.Queued):
@@ -82,7 +82,10 @@ def _trace_enqueuing(openings: Sequence[Event], begun: datetime) -> None:
 
 
 def _append(events: Events, epoch: str) -> Append:
-    """Wake a reader for an ending: no sweep would find what else the stream holds, nor let it go."""
+    """Make the append of an opening or an ending; only an ending wakes a storage worker.
+
+    No sweep selects an evaluation that has ended, so the rest of its stream would never be applied.
+    """
     records = [EncodedEvent(event, body) for event, body in events]
     mode = Mode.OPENING if is_to_be_run(events) else Mode.NORMAL
     return Append(events[0][0].evaluation_id, records, epoch, mode)

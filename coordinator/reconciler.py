@@ -1,4 +1,4 @@
-"""Looking after what has not moved: the rows, their streams and who is alive, decision by decision."""
+"""The reconciliation loop: reads rows, streams and live executors, decides per evaluation, and acts."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -23,16 +23,16 @@ logger = logging.getLogger(__name__)
 
 STREAM_LIMIT = 1_000
 FIRST_PAGE = 100
-"""Evaluations of the first page after an epoch change; each further one has twice as many.
+"""Evaluations of the first page after an epoch change; each further page has twice as many.
 
-Executors that have run dry start on the first ones while the others are opened."""
+Idle executors start on the first page while further attempts are opened."""
 REASONS = {ReconcileAction.RETRY: p.OpeningReason.RETRY, ReconcileAction.LOST: p.OpeningReason.LOST}
 
 
 class Reconciler:
-    """Looks after evaluations that nobody else may be looking after."""
+    """Reconciles evaluations without progress, which may have lost their owner or their task."""
 
-    def __init__(  # noqa: PLR0913 - four ports, and those who act
+    def __init__(  # noqa: PLR0913 - four ports and three collaborators
         self,
         log: EventLog,
         ledger: Ledger,
@@ -56,10 +56,10 @@ class Reconciler:
         self._clock = clock
         self._looked: dict[str, float] = {}
         self._made_up_for: dict[str, list[str]] = {}
-        """Epochs whose beginning a batch has got over: all it had in flight before was looked at."""
+        """The epochs for which everything a batch had in flight has been reconciled."""
 
     async def reconcile_when_due(self, batch: Batch) -> None:
-        """Look at every evaluation of a batch that has not moved for a while, every few seconds."""
+        """Reconcile every evaluation of a batch without recent progress, every few seconds."""
         now, interval = self._clock(), self._settings.reconcile_interval.total_seconds()
         if now - self._looked.get(batch.batch_id, -interval) >= interval or self._grace_is_over(batch):
             self._looked[batch.batch_id] = now
@@ -69,12 +69,12 @@ class Reconciler:
                 await self._reconcile_all(batch)
 
     def _grace_is_over(self, batch: Batch) -> bool:
-        """Whether a batch waited for a grace that has just ended: what it had queued waits no longer."""
+        """Whether a batch waited for a grace period that has just ended."""
         made_up_for = self._made_up_for.get(batch.batch_id)
         return self._epochs.all_settled and made_up_for != self._epochs.current
 
     def retain(self, batch_ids: Collection[str]) -> None:
-        """Forget batches that are over."""
+        """Drop the state of finished batches."""
         for memory in (self._looked, self._made_up_for):
             for gone in memory.keys() - batch_ids:
                 memory.pop(gone, None)
@@ -90,12 +90,12 @@ class Reconciler:
         while page := await self._ledger.unmoved(
             batch,
             after=after,
-            # The first look after a grace is at everything: an epoch's end is no sign of life.
+            # The first pass after a grace period covers everything: an epoch change is no progress.
             unchanged_for=timedelta(0) if settled and not made_up_for else self._settings.unchanged_for,
-            # A row may move long after its claim, when a sweep has found it: the claim's own age decides.
+            # A sweep may apply a claim long after its append: the age of the claim itself decides.
             hung_after=self._allowed(batch) - self._settings.hung_grace,
             live=live,
-            # A task that is still waiting will find its executor, unless Redis has lost what it was for.
+            # A queued task will be consumed, unless Redis has lost its stream.
             queued=is_drained or not made_up_for,
             limit=limit,
         ):
@@ -111,14 +111,14 @@ class Reconciler:
     async def reconcile_evaluations(
         self, batch: Batch, standings: Sequence[EvaluationState], *, is_drained: bool = False
     ) -> None:
-        """Decide what to do about some evaluations, and do it."""
+        """Decide and execute the action for each of these evaluations."""
         if standings:
             await self._act(batch, await self._decide(batch, standings, is_drained=is_drained))
 
     async def _decide(
         self, batch: Batch, standings: Sequence[EvaluationState], *, is_drained: bool
     ) -> dict[ReconcileAction, list[EvaluationState]]:
-        # Before the streams: what an executor has confirmed by now, they hold.
+        # Read before the streams: they then hold everything that executors have confirmed.
         settled = {key for one in standings if self._epochs.is_settled(key := one.row.evaluation_id)}
         streams = await self._log.read([one.row.evaluation_id for one in standings], limit=STREAM_LIMIT)
         looks = [
@@ -142,8 +142,8 @@ class Reconciler:
         for what, standings in decided.items():
             if what is ReconcileAction.WAIT:
                 continue
-            told = {"batch_id": batch.batch_id, "next": what, "count": len(standings)}
-            logger.info("evaluations did not move", extra=told)
+            fields = {"batch_id": batch.batch_id, "next": what, "count": len(standings)}
+            logger.info("evaluations without progress", extra=fields)
             match what:
                 case ReconcileAction.PUBLISH:
                     await self._publish(batch, standings)
@@ -154,15 +154,15 @@ class Reconciler:
 
     async def _publish(self, batch: Batch, standings: Sequence[EvaluationState]) -> None:
         epochs = {one.row.evaluation_id: one.epoch for one in standings}
-        attempt_opener = await self._ledger.openings(list(epochs))
-        told = ((one.events, epochs[one.evaluation_id]) for one in attempt_opener)
-        await self._publisher.publish(layout_of(batch), told)
+        openings = await self._ledger.openings(list(epochs))
+        in_epochs = ((one.events, epochs[one.evaluation_id]) for one in openings)
+        await self._publisher.publish(layout_of(batch), in_epochs)
 
     async def _enqueue(self, batch: Batch, standings: Sequence[EvaluationState]) -> None:
-        lines = layout_of(batch)
-        if lines.is_metered:
-            attempt_opener = await self._ledger.openings([one.row.evaluation_id for one in standings])
-            await self._publisher.enqueue(lines, [one.events[0][0] for one in attempt_opener])
+        layout = layout_of(batch)
+        if layout.is_metered:
+            openings = await self._ledger.openings([one.row.evaluation_id for one in standings])
+            await self._publisher.enqueue(layout, [one.events[0][0] for one in openings])
         else:
             tasks = [Task(one.row.evaluation_id, one.row.cursor.attempt) for one in standings]
             await self._queue.enqueue_batch(batch.batch_id, tasks)

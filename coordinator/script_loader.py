@@ -2,7 +2,7 @@
 
 An executor's Redis user may call scripts by their digest and load none: it can run nothing but what a
 coordinator has loaded. Redis forgets scripts when it restarts, so every coordinator process, leading or
-not, looks once a second and loads what is missing.
+not, checks once a second and loads missing scripts.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ INTERVAL = 1.0
 
 
 async def keep_scripts_loaded(redis: Redis, scripts: Sequence[Script]) -> None:
-    """Load what Redis lacks, until cancelled; a server that is away is asked again."""
+    """Load missing scripts into Redis until cancelled; retries while Redis is unavailable."""
     while scripts:
         try:
             if count := await load_missing(redis, scripts):
                 logger.info("loaded scripts into Redis", extra={"count": count})
         except (RedisError, OSError) as error:
-            logger.debug("could not load scripts", extra={"error": str(error)})
+            logger.debug("loading scripts into Redis failed", extra={"error": str(error)})
         await asyncio.sleep(INTERVAL)

@@ -1,4 +1,4 @@
-"""How a coordinator behaves; the defaults suit a fleet."""
+"""Settings of a coordinator; the defaults suit a fleet."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,17 +15,17 @@ class CoordinatorSettings:
     run_id: str = FLEET
     """The local run whose batches it leads; it leads no others."""
     window: int = 20_000
-    """Unfinished evaluations of one batch that executors have been told of."""
+    """The largest number of published and unfinished evaluations of one batch."""
     page_size: int = 2_000
     """Evaluations published, opened or ended at a time."""
     round_interval: timedelta = timedelta(milliseconds=250)
     reconcile_interval: timedelta = timedelta(seconds=5)
     unchanged_for: timedelta = timedelta(seconds=5)
-    """How long an evaluation must not have moved before anybody wonders."""
+    """The time without progress after which an evaluation is reconciled."""
     grace: timedelta = timedelta(seconds=10)
-    """How long owners have to put their attempts back after Redis was lost."""
+    """The grace period in which owners re-append their attempts after Redis lost data."""
     unregister_delay: timedelta = timedelta(seconds=5)
     """How long a stopped batch stays in the batch registry: executors poll it every second, and abort."""
     provider: ProviderBatchSettings = field(default_factory=ProviderBatchSettings)
     hung_grace: timedelta = timedelta(seconds=30)
-    """How much longer than its time-outs an attempt may take before its owner counts as hung."""
+    """The margin beyond the attempt deadline before the owner of an attempt counts as hung."""

@@ -1,4 +1,4 @@
-"""What is handed in: a batch, and its evaluations one after the other, however many there are."""
+"""The input of acceptance: the evaluations of a batch, streamed one by one."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from eventlog import payloads as p
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Something an earlier evaluation of the group leaves for a later one."""
+    """The output of an earlier evaluation of the group that a later one needs."""
 
     number: int
-    """Which evaluation, by its place in the submission, from 1."""
+    """The number of the earlier evaluation in the submission, from 1."""
     stored_as: str | None = None
-    """The field its output becomes; None where it is an earlier turn of the same conversation."""
+    """The field that receives its output; None for an earlier turn of the same conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class SerialPlace:
     """An evaluation's place in a serial group; the first of a group has none."""
 
     follows: int
-    """It is not started before this one has ended, by its place in the submission, from 1."""
+    """The number in the submission, from 1, of the evaluation that must end first."""
     recalls: tuple[Recall, ...] = ()
-    """Whose answers it needs: without one of them it fails."""
+    """The answers it needs: without one of them it fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class NewEvaluation:
     variant: int = 0
     repetition: int = 1
     answer: p.Answer | None = None
-    """An answer that is known already: recorded."""
+    """A recorded answer."""
     cache_key: str | None = None
-    """A digest of what decides the answer, where answers may be taken from earlier batches."""
+    """A digest of the request, where answers of earlier batches may be reused."""
     serial: SerialPlace | None = None

@@ -1,6 +1,6 @@
-"""What a coordinator counts, in the names of docs/reference/telemetry.md.
+"""Metrics of a coordinator; `docs/reference/telemetry.md` lists them.
 
-Only OpenTelemetry's API: where nobody has wired more, each of these is a no-op.
+This module uses only OpenTelemetry's API: without a configured SDK every instrument is a no-op.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ _meter = metrics.get_meter("scoreline.coordinator")
 _counter = _meter.create_counter
 
 STARTED = _counter("eval_distributed_batch_started_total", description="Batches registered")
-COMPLETED = _counter("eval_distributed_batch_completed_total", description="Batches that are over")
+COMPLETED = _counter("eval_distributed_batch_completed_total", description="Batches finished")
 BATCH_TIME = _meter.create_histogram(
     "eval_batch_duration_seconds",
     description="From acceptance to the end",
@@ -32,7 +32,7 @@ BATCH_TIME = _meter.create_histogram(
 )
 ROUND = _meter.create_histogram(
     "eval_coordinator_round_ms",
-    description="One round over all batches",
+    description="Duration of one cycle over all batches",
     explicit_bucket_boundaries_advisory=ROUND_MS,
 )
 OPENED = _counter("eval_coordinator_opened_total", description="Attempts opened after the first")
@@ -43,17 +43,17 @@ COST = _counter("eval_cost_usd_total", description="US dollars paid")
 
 
 def is_wired() -> bool:
-    """Whether anybody collects what is counted here."""
+    """Whether an SDK collects these metrics."""
     return not type(metrics.get_meter_provider()).__module__.startswith("opentelemetry.metrics")
 
 
 def is_tracing() -> bool:
-    """Whether anybody records spans."""
+    """Whether an SDK records spans."""
     return not type(trace.get_tracer_provider()).__module__.startswith("opentelemetry.trace")
 
 
 def begin() -> None:
-    """Show counters from the start: a series that appears with its first 1 has no increase."""
+    """Start counters at 0: a series that appears with its first 1 has no increase."""
     for reason in REASONS:
         OPENED.add(0, {"reason": reason.value})
     for counter in (TESTS, TESTS_FAILED, TOKENS, COST):
@@ -61,7 +61,7 @@ def begin() -> None:
 
 
 def mode_of(spec: BatchSpec) -> str:
-    """Name the type of a batch's targets."""
+    """Return the type of a batch's targets."""
     first, *others = {target.type for target in spec.targets}
     return "mixed" if others else first
 
@@ -70,19 +70,19 @@ def mode_of(spec: BatchSpec) -> str:
 def _labels_of(spec: bytes) -> tuple[str, str]:
     try:
         read = unpack(spec)
-    except ValidationError:  # whoever tends it says so
+    except ValidationError:  # `run_cycle` logs an invalid spec
         return "other", "false"
     return mode_of(read), "true" if read.batch_api else "false"
 
 
 def count_started(batch: Batch) -> None:
-    """Count a batch that executors see for the first time."""
+    """Count a batch that is registered for the first time."""
     mode, batch_api = _labels_of(batch.spec)
     STARTED.add(1, {"eval_mode": mode, "batch_api": batch_api})
 
 
 def count_over(batch: Batch, now: datetime) -> None:
-    """Count a batch that is over."""
+    """Count a finished batch."""
     mode, _ = _labels_of(batch.spec)
     status = status_of(batch.state, completed=batch.completed, total=batch.total)
     COMPLETED.add(1, {"eval_mode": mode, "status": status})
@@ -91,7 +91,7 @@ def count_over(batch: Batch, now: datetime) -> None:
 
 
 def status_of(state: str, *, completed: int, total: int) -> str:
-    """Name the outcome of a batch that is over."""
+    """Return the outcome of a finished batch."""
     if state in {"cancelled", "expired"}:
         return state
     if completed >= total:
@@ -100,7 +100,7 @@ def status_of(state: str, *, completed: int, total: int) -> str:
 
 
 def count_opened(opened: Sequence[OpenedAttempt]) -> None:
-    """Count attempts, and what was ended or paid for with them: no storage worker will."""
+    """Count opened attempts, and the endings and costs in them, which no storage worker counts."""
     for reason, many in Counter(_reasons(opened)).items():
         OPENED.add(many, {"reason": reason})
     ended = sum(1 for one in opened if not is_to_be_run(one.events))

@@ -1,1 +1,1 @@
-"""Tasks on their way to executors: the queue, the batch registry, and who is there to work."""
+"""The task queue, the batch registry, the executor registry and budget accounts."""

@@ -1,4 +1,4 @@
-"""Which form of the queue to use: `EVAL_QUEUE_BACKEND`."""
+"""The backends of the task queue, selected by `EVAL_QUEUE_BACKEND`."""
 
 import time
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ VARIABLE = "EVAL_QUEUE_BACKEND"
 
 
 class Backend(StrEnum):
-    """The forms there are."""
+    """The available backends."""
 
     REDIS = "redis"
     MEMORY = "memory"
 
 
 NOT_HERE = ("azure_sb",)
-"""Names that are known from elsewhere, and have no form here."""
+"""Backends of other systems that are not available here."""
 
 
 class BadBackend(ValueError):  # noqa: N818 - the root of the three below
@@ -47,14 +47,14 @@ class UnknownBackend(BadBackend):
 
 
 class BackendNotHere(BadBackend):
-    """The name is known, but there is no form for it."""
+    """The backend is known, but not available here."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, f"this backend is known, but not available here; use {Backend.REDIS}.")
 
 
 class OneProcessOnly(BadBackend):
-    """A fleet can't share what lives inside one process."""
+    """A fleet can't share a backend that lives inside one process."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -65,7 +65,7 @@ class OneProcessOnly(BadBackend):
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """What executors and the coordinator meet at."""
+    """The queue and registries that executors and coordinators share."""
 
     tasks: TaskQueue
     batch_registry: BatchRegistry
@@ -73,7 +73,7 @@ class Queues:
 
 
 def choose(name: str, *, fleet: bool) -> Backend:
-    """Find the backend of this name, for several processes or for one; raises `BadBackend`."""
+    """Return the backend of this name, for a fleet or for one process; raises `BadBackend`."""
     if name in NOT_HERE:
         raise BackendNotHere(name)
     if name not in set(Backend):
@@ -84,7 +84,7 @@ def choose(name: str, *, fleet: bool) -> Backend:
 
 
 def open_queues(backend: Backend, redis: Redis) -> Queues:
-    """Open the three on a Redis, or new ones in this process."""
+    """Open queue and registries on Redis, or new ones in this process."""
     match backend:
         case Backend.REDIS:
             return Queues(RedisTaskQueue(redis), RedisBatchRegistry(redis), RedisExecutorRegistry(redis))

@@ -130,7 +130,7 @@ class RedisTaskQueue:
 
     async def _drop(self, consumer: str, queue: str, message: str) -> None:
         logger.error(
-            "dropped a message that is no task",
+            "dropped an invalid message of the task queue",
             extra={"batch_id": split_queue(queue)[0], "message_id": message},
         )
         await self._run(_ACK, [([keys.tasks_key(queue)], [keys.GROUP, consumer, message])])

@@ -13,7 +13,7 @@ GONE = ("NOGROUP", "UNBLOCKED")
 
 
 async def answers(pipe: Pipeline) -> list[Any]:
-    """Run a pipeline; an error keeps its own words, which the client would otherwise prefix."""
+    """Run a pipeline; an error keeps its original message, which the client would otherwise prefix."""
     replies = await pipe.execute(raise_on_error=False)
     for reply in replies:
         if isinstance(reply, Exception):
@@ -22,7 +22,7 @@ async def answers(pipe: Pipeline) -> list[Any]:
 
 
 def means_gone(error: object) -> bool:
-    """Whether a stream that was waited on is there no more."""
+    """Whether an error means that a stream or its group was deleted during a blocking read."""
     return _begins(error, GONE)
 
 

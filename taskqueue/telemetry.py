@@ -12,16 +12,18 @@ _meter = get_meter("taskqueue")
 RETRY = {"reason": "retry"}
 DEAD_LETTER = {"reason": "dlq"}
 
-enqueued = _meter.create_counter("eval_queue_enqueue_total", description="Tasks added")
-acked = _meter.create_counter("eval_queue_ack_total", description="Tasks done")
-nacked = _meter.create_counter("eval_queue_nack_total", description="Tasks given back, or given up")
+enqueued = _meter.create_counter("eval_queue_enqueue_total", description="Tasks enqueued")
+acked = _meter.create_counter("eval_queue_ack_total", description="Tasks acknowledged")
+nacked = _meter.create_counter(
+    "eval_queue_nack_total", description="Tasks returned to their queue, or dead-lettered"
+)
 claimed = _meter.create_counter(
     "eval_queue_claim_total", description="Stalled tasks claimed from another executor"
 )
 
 
 def begin() -> None:
-    """Have every counter begin at nothing: the first one counted would else not be seen to come."""
+    """Start every counter at 0: a series that appears with its first 1 has no increase."""
     for counter in (enqueued, acked, claimed):
         counter.add(0)
     for reason in (RETRY, DEAD_LETTER):
@@ -29,6 +31,6 @@ def begin() -> None:
 
 
 def count_claims(consumers: Iterable[str]) -> None:
-    """Count stalled tasks by the executor that held them: by its name, of which there are few."""
+    """Count claimed tasks by the name of their former executor, which has a bounded set of values."""
     for worker, count in Counter(map(executor_name, consumers)).items():
         claimed.add(count, {"from_worker": worker})

@@ -1,1 +1,1 @@
-"""Answers from a provider's batches: asked together, at half the price, and scored like all others."""
+"""Answers from a provider's batch API: requested together at half price, and scored like all others."""

@@ -1,7 +1,7 @@
-"""Anthropic's Message Batches, through its own SDK, whose retries are off: nobody may submit twice.
+"""Anthropic's Message Batches API through its SDK, with retries off: a submission is not idempotent.
 
-The body of a submission goes to the SDK's transport as it is written, so that a large batch is never held
-whole. Results are read line by line.
+The body of a submission is streamed to the SDK's transport, so that a large batch is never held in memory.
+Results are read line by line.
 """
 
 import asyncio
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 
 PATH = "/v1/messages/batches"
 CALL = 60.0
-"""Seconds for one call, but for those that send or read a whole batch."""
+"""Time-out in seconds of one call, except those that send or read a whole batch."""
 PAGE = 100
 MAX_PAGES = 100
 ONE_CALL_EACH = {"Connection": "close"}
-"""Calls are far between: no connection is kept for the next, so there is none to be closed in the end."""
+"""Calls are rare: no connection is kept alive for the next, so none is left to close at shutdown."""
 _PASSING = frozenset({408, 409, 425, 429, 529})
 
 
@@ -63,7 +63,7 @@ class AnthropicBatches:
         self._errors = errors_of(access.provider)
 
     async def create(self, body: AsyncIterator[bytes], *, length: int) -> RemoteBatchStatus:
-        """Submit a batch, whose JSON comes in pieces; raises `TurnedAway` or `NoReply`."""
+        """Submit a batch, whose JSON comes in pieces; raises `SubmissionRejected` or `NoResponse`."""
         from anthropic.types.messages import MessageBatch  # noqa: PLC0415 - it takes a second
 
         headers = {"Content-Type": "application/json", "Content-Length": str(length)}
@@ -74,13 +74,13 @@ class AnthropicBatches:
             return _seen(created)
 
     async def retrieve(self, provider_id: str) -> RemoteBatchStatus:
-        """Look at a batch."""
+        """Return the status of a batch."""
         with self._translated_errors():
             async with asyncio.timeout(CALL):
                 return _seen(await self._batches.retrieve(provider_id, timeout=patience(CALL)))
 
     async def list(self, *, since: datetime) -> AsyncGenerator[RemoteBatchStatus, None]:
-        """List the batches that were created since a moment, the newest first."""
+        """List the batches created since a time, the newest first."""
         with self._translated_errors():
             async with asyncio.timeout(CALL):
                 page = await self._batches.list(limit=PAGE, timeout=patience(CALL))
@@ -108,10 +108,10 @@ class AnthropicBatches:
                 await response.aclose()
 
     async def _result_file(self, provider_id: str) -> httpx2.Response:
-        """Ask for the results where the batch was submitted; `results_url` could name any host."""
+        """Request the results from the host of the submission; `results_url` could name any host."""
         from anthropic._decoders.jsonl import AsyncJSONLDecoder  # noqa: PLC0415 - it takes a second
 
-        client: Any = self._client  # its types know no streams but of events
+        client: Any = self._client  # its types allow only event streams
         path, accept = f"{PATH}/{quote(provider_id, safe='')}/results", {"headers": {"Accept": LINES}}
         async with asyncio.timeout(CALL):
             found = await client.get(path, cast_to=AsyncJSONLDecoder[object], options=accept, stream=True)
@@ -119,14 +119,14 @@ class AnthropicBatches:
         return response
 
     async def cancel(self, provider_id: str) -> None:
-        """Ask for an end; asking again changes nothing."""
+        """Request cancellation; idempotent."""
         with self._translated_errors():
             async with asyncio.timeout(CALL):
                 await self._batches.cancel(provider_id, timeout=patience(CALL))
 
     @contextmanager
     def _translated_errors(self) -> "Iterator[None]":
-        """Say in our words what went wrong."""
+        """Translate the SDK's errors to those of the port."""
         try:
             yield
         except self._errors as error:
@@ -142,7 +142,7 @@ def _trouble(error: Exception, access: ModelEndpoint) -> NoResponse | Submission
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
     if isinstance(cause, ReplyRefused):
         refused = f"{title} at {access.place}: {cause}"
-        # A redirect proves that nothing was done; a reply that was not read proves nothing.
+        # A redirect proves that nothing was created; a reply that was not read proves nothing.
         return SubmissionRejected(refused) if isinstance(cause, Redirected) else NoResponse(refused)
     if response is None or response.status_code < 400:
         why = error if isinstance(error, BrokenResultFile) else type(error).__name__
@@ -184,7 +184,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 class AnthropicAccounts:
-    """Makes a client for each account, once."""
+    """Creates one client per account."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class AnthropicAccounts:
         self._made: dict[tuple[str, str, str], AnthropicBatches] = {}
 
     def __call__(self, target: TargetSpec) -> BatchProvider:
-        """Return who answers batches for a target; raises `TurnedAway` if a key or the SDK is missing."""
+        """Return the provider of a target; raises `SubmissionRejected` if a key or the SDK is missing."""
         provider = PROVIDERS[target.type]
         variable = str(target.options.get("key_variable") or provider.key_variable)
         if not self._environ.get(variable, "").strip():

@@ -1,7 +1,7 @@
-"""Forming provider batches: gathered page by page, written down, and only then submitted.
+"""Building of provider batches: collected page by page, stored in the ledger, and only then submitted.
 
-Requests are made twice, once to count and digest them, once to send them: so they are never held whole,
-however many there are. What they are made of can't change while they wait: an opening is for good.
+Requests are encoded twice, once to count and digest them, once to send them, so they are never held in
+memory as a whole. Their source, the openings, is immutable.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ OPENING, CLOSING = b'{"requests":[', b"]}"
 PIECE = 64 * 1024
 
 
-class RequestsChanged(Exception):  # noqa: N818 - what has happened
-    """Requests are no longer what was written down; nothing was submitted."""
+class RequestsChanged(Exception):  # noqa: N818 - a fact, not a defect
+    """The requests differ from the stored digest; nothing was submitted."""
 
 
 @dataclass(slots=True)
 class ProviderBatchDraft:
-    """A provider batch in the making."""
+    """A provider batch under construction."""
 
     provider_batch_id: str
     ids: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class ProviderBatchDraft:
     allowance: Allowance = field(default_factory=Allowance)
 
     def add(self, asked: PendingRequest, body: bytes) -> None:
-        """Take one more request."""
+        """Add a request."""
         self.length += len(body) + bool(self.ids)
         self.digest.update(body)
         self.ids.append(asked.evaluation_id)
@@ -58,14 +58,14 @@ class ProviderBatchDraft:
 
 
 class ProviderBatchBuilder:
-    """Forms provider batches, and submits them."""
+    """Builds provider batches, and submits them."""
 
     def __init__(self, context: ProviderBatchContext) -> None:
         self._context = context
         self._settings = context.settings
 
     async def form(self, batch: Batch) -> tuple[ProviderBatch, BatchProvider] | None:
-        """Write down the next provider batch that is to be submitted, if there is enough for one."""
+        """Store the next provider batch to submit, if it is full or complete; None otherwise."""
         spec = spec_of(batch)
         for target, each in enumerate(spec.targets):
             if has_batches(each):
@@ -73,7 +73,7 @@ class ProviderBatchBuilder:
                 await self._give_up(batch, draft)
                 if draft.ids and (draft.is_full or not await self._has_more_to_come(batch)):
                     reserved = await self._reserved(batch, draft)
-                    if reserved is None:  # the account knows what is needed, and the batch will pause
+                    if reserved is None:  # the account has rejected it, and the batch will pause
                         continue
                     provider = self._context.ports.provider_of(each)
                     provider_batch = await self._intend(batch, target, draft, reserved)
@@ -127,7 +127,7 @@ class ProviderBatchBuilder:
             await self._context.attempt_opener.open(batch, sorted(draft.hopeless), give_up)
 
     async def _has_more_to_come(self, batch: Batch) -> bool:
-        """Whether there are evaluations of which nobody has decided yet whether they are to be asked."""
+        """Whether the window has not reached all evaluations yet, so that further requests may follow."""
         fresh = await self._context.ledger.batch(batch.batch_id) or batch
         ahead, _ = await self._context.ledger.next_window(fresh, limit=1)
         return bool(ahead)
@@ -153,18 +153,19 @@ class ProviderBatchBuilder:
         return provider_batch if is_recorded else None
 
     async def submit(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> str:
-        """Submit what is written down, and write down what the provider calls it.
+        """Submit a stored provider batch, and store the provider's id of it.
 
-        Raises `TurnedAway` or `Changed` if nothing was created, `NoReply` if nobody knows.
+        Raises `SubmissionRejected` or `RequestsChanged` if nothing was created, `NoResponse` if the result
+        is unknown.
         """
         body = _Body(self._context, provider_batch, spec_of(batch))
         try:
             async with asyncio.timeout(self._settings.submit_timeout.total_seconds()):
                 seen = await provider.create(body.pieces(), length=provider_batch.bytes)
         except TimeoutError:
-            raise NoResponse("the provider did not say in time whether it has the batch") from None
+            raise NoResponse("the provider did not confirm the submission in time") from None
         except NoResponse:
-            if body.is_changed:  # it was never sent whole
+            if body.is_changed:  # the body was never sent completely
                 raise RequestsChanged(provider_batch.id) from None
             raise
         await self._context.repository.record_submission(
@@ -174,7 +175,7 @@ class ProviderBatchBuilder:
 
 
 class _Body:
-    """The JSON of a submission, piece by piece."""
+    """The JSON of a submission, as a stream of pieces."""
 
     def __init__(
         self, context: ProviderBatchContext, provider_batch: ProviderBatch, spec: BatchSpec
@@ -183,7 +184,7 @@ class _Body:
         self.is_changed = False
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Write it; breaks off before its end if it is not what was written down."""
+        """Yield the pieces; raises before the last one if they differ from the stored digest."""
         digest, piece, comma = sha256(), bytearray(OPENING), b""
         async for body in self._requests():
             digest.update(body)

@@ -1,15 +1,15 @@
-"""Taking back what executors were told of and have not begun, so that a provider batch may answer it.
+"""Withdrawal of published and unclaimed attempts from executors, so that a provider batch may answer them.
 
-Whoever withdraws does as an executor does that has to stop as soon as it has a task: it claims the attempt
-and hands it back, at no charge. So the log decides whose an attempt is, as ever: what an executor has
-claimed stays with it, and what is handed back here no executor can claim. The coordinator opens the next
-attempt, and nobody is told of that one.
+The canceller acts like an executor that stops right after it consumed a task: it claims the attempt and
+hands it back, without charge. The claim is a compare-and-set in the log: an attempt that an executor has
+claimed stays with it, and an attempt that is handed back here can't be claimed. The coordinator opens the
+next attempt, and does not publish it to executors.
 
-What was opened before Redis started again nobody can claim, nor hand back; the coordinator opens another
-attempt of it in any case, and of that one nobody is told either.
+An attempt opened before Redis restarted can be neither claimed nor handed back; the coordinator opens the
+next one in any case, and does not publish that one either.
 
-It may die anywhere. A task that was taken and not handed back is taken over by an executor; one that was
-handed back and not acknowledged is refused to whoever comes for it.
+A crash at any point is safe. An executor claims a task that was consumed and not handed back, once it is
+stalled; the log rejects a claim of an attempt that was handed back and whose task was not acknowledged.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,13 +29,13 @@ from taskqueue.queue_layout import QueueLayout, queue_name, target_number
 from taskqueue.tasks import Delivery, TaskQueue
 
 CHUNK = 500
-"""Tasks of a line taken at a time."""
+"""Tasks of a queue consumed at a time."""
 RUNTIME = "withdrawal"
 AT_ONCE = timedelta(0)
 
 
 class TaskCanceller:
-    """Takes tasks from executors, attempt by attempt."""
+    """Withdraws tasks from executors, attempt by attempt."""
 
     def __init__(
         self, log: LogWriter, queue: TaskQueue, *, source: str, now: Callable[[], datetime]
@@ -46,7 +46,7 @@ class TaskCanceller:
         self._now = now
 
     async def withdraw(self, batch: Batch) -> int:
-        """Take back all that waits for executors and a provider batch could answer; returns how many."""
+        """Withdraw all queued tasks that a provider batch could answer; returns how many."""
         wanted = dict.fromkeys(cancellable_queues(batch.batch_id, spec_of(batch)), CHUNK)
         name, withdrawn = f"{self._source}-{token_hex(8)}", 0
         while taken := await self._queue.consume(name, wanted, block=AT_ONCE):
@@ -54,14 +54,14 @@ class TaskCanceller:
         return withdrawn
 
     async def _hand_back(self, name: str, taken: Sequence[Delivery]) -> int:
-        # Asked for after the tasks were taken: none of them was opened in a later epoch.
+        # Read after the tasks were consumed: none of them was opened in a later epoch.
         epochs = await self._log.epochs()
         calls = [
             self._withdrawal(name, each, epochs[shard_of(each.task.evaluation_id, self._log.shards)])
             for each in taken
         ]
         replies = await self._log.append(calls)
-        # Only now: a task that is gone before waits until the whole queue is drained.
+        # Acknowledged last: an attempt whose task is gone is enqueued again only once the queue is drained.
         await self._queue.ack(name, taken)
         return sum(_is_free(reply) for reply in replies)
 
@@ -69,7 +69,7 @@ class TaskCanceller:
         now = self._now()
         facts: tuple[p.AnyPayload, ...] = (
             p.Provisioning(executor=name, nonce=delivery.id, runtime=RUNTIME),
-            p.Retrying(p.ErrorDetail(kind=MOVED, message="to be asked in a provider batch"), now),
+            p.Retrying(p.ErrorDetail(kind=MOVED, message="moved to a provider batch"), now),
         )
         events = [
             make_event(
@@ -88,12 +88,12 @@ class TaskCanceller:
 
 
 def _is_free(reply: AppendResponse) -> bool:
-    """Whether an attempt is handed back, or of an epoch that is over; one that is claimed is a conflict."""
+    """Whether an attempt is handed back, or of an old epoch; a claimed one is a conflict."""
     return all(answer.acknowledged or answer is AppendResult.EPOCH for answer in reply.results)
 
 
 def cancellable_queues(batch_id: str, spec: BatchSpec) -> list[str]:
-    """Name the lines in which nothing waits but what a provider batch could answer."""
+    """Return the queues that hold only attempts that a provider batch could answer."""
     targets = (
         (partition, target_number(partition)) for partition in QueueLayout(batch_id, spec).partitions
     )

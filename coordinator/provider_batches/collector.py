@@ -1,8 +1,8 @@
-"""Collecting results: each is recorded once, in whichever order they come, and however often they are read.
+"""Collection of results: each is recorded once, in any order, however often it is read.
 
-They are read as a stream and recorded in groups, one transaction each. Nothing is remembered of how far it
-came: what is on record has moved on, and is passed over. So reading may stop where executors have enough to
-do, or where somebody dies, and begin again from the start.
+Results are read as a stream and recorded in groups, one transaction each. No read position is stored: an
+evaluation with a recorded result has moved on, and is skipped. So reading may stop when the window is full,
+or at a crash, and start again from the beginning.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -23,7 +23,7 @@ from projections.ledger.contract import Batch
 from projections.ledger.provider_batches import ProviderBatch
 
 MAX_GROUP = 4 * p.MAX_TEXT
-"""Characters of answers that are held at the same time, but for the last of them."""
+"""Characters of answers in one group, before the last of them."""
 
 
 class ResultCollector:
@@ -33,12 +33,12 @@ class ResultCollector:
         self._context = context
 
     def has_capacity(self, batch: Batch) -> bool:
-        """Whether executors can do with more; nobody asks that of a batch that was called off."""
+        """Whether the window has room; always so for a cancelled batch, whose results need no executor."""
         room = self._context.window - batch.in_flight
         return is_cancelled(batch) or room >= self._context.least_room or batch.in_flight == 0
 
     async def collect(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> bool:
-        """Record results while there is room; True once all of them are on record."""
+        """Record results while the window has room; True once all of them are recorded."""
         with tracing.alone("eval.batch_api.process_results", batch_id=batch.batch_id) as span:
             span.set_attribute("result_count", provider_batch.size)
             return await self._collect(provider_batch, batch, provider)
@@ -97,7 +97,7 @@ class ResultCollector:
             telemetry.count_results(this, outcomes.values())
 
     async def _record_missing(self, this: CollectionRun, batch: Batch) -> None:
-        """Treat those of which the provider said nothing as those that it did not answer."""
+        """Record requests without a result like requests that the provider did not process."""
         page, missing = (
             self._context.settings.page,
             no_result(this.provider_batch.provider_id or this.provider_batch.id),

@@ -1,4 +1,4 @@
-"""What everybody who works on provider batches has at hand."""
+"""The ports and collaborators that all components of provider batches share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from projections.ledger.provider_batches import ProviderBatchRepository
 
 @dataclass(frozen=True, slots=True)
 class ProviderPorts:
-    """The world outside: books, providers, and the environment that prices are named in."""
+    """The repository, the providers, and the environment variables of prices."""
 
     repository: ProviderBatchRepository
     provider_of: ProviderOf
@@ -24,7 +24,7 @@ class ProviderPorts:
 
 @dataclass(frozen=True, slots=True)
 class ProviderBatchContext:
-    """Ports, and those who open attempts."""
+    """Ports, the attempt opener, and settings."""
 
     ledger: Ledger
     ports: ProviderPorts
@@ -32,22 +32,22 @@ class ProviderBatchContext:
     epochs: EpochTracker
     settings: ProviderBatchSettings
     window: int
-    """Unfinished evaluations of one batch that executors have been told of."""
+    """The largest number of published and unfinished evaluations of one batch."""
     run_id: str
-    """The local run whose batches are asked here, with its environment; no others are."""
+    """The local run whose batches are submitted here, with its environment; no others are."""
     least_room: int
-    """How much of it must be free before it is worth while to read results."""
+    """The room in the window from which results are read."""
     now: Callable[[], datetime]
     new_id: Callable[[], str]
     reservations: BatchReservations | None = None
-    """Reserves budget; None where nothing is limited."""
+    """Reserves budget; None where no budgets are kept."""
 
     @property
     def repository(self) -> ProviderBatchRepository:
-        """What the ledger knows of provider batches."""
+        """The ledger's repository of provider batches."""
         return self.ports.repository
 
 
 def is_cancelled(batch: Batch | None) -> bool:
-    """Whether nobody wants the answers any more."""
+    """Whether a batch is cancelled or expired, so that its answers are not needed."""
     return batch is None or batch.state in {"cancelled", "expired"}

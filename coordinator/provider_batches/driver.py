@@ -1,12 +1,12 @@
-"""Provider batches, round after round: formed, submitted, looked at, collected.
+"""The control loop of provider batches: build, submit, poll, collect.
 
-    evaluations that wait ──form──► intended ──submit──► submitted ──poll──► ended ──collect──► collected
-                                        │ no reply            │ called off               └──► cancelled
-                                        └──find──► submitted, or submitted again
+    waiting evaluations ──form──► intended ──submit──► submitted ──poll──► ended ──collect──► collected
+                                      │ no response        │ cancel requested          └──► cancelled
+                                      └──find──► submitted, or submitted again
 
-All it must not forget is in the ledger, so it may die anywhere: an intended one is looked for before it
-is submitted again, a submitted one is looked at again, results are read again. What it keeps in memory is
-patience.
+All durable state is in the ledger, so a crash at any point is safe: the driver searches the provider for an
+intended provider batch before it submits it again, polls a submitted one again, and reads results again. In
+memory it keeps only poll schedules.
 """
 
 import logging
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class ProviderBatchDriver:
-    """Looks after everything that is asked through provider batches."""
+    """Runs the cycles of all provider batches."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class ProviderBatchDriver:
 
     @property
     def repository(self) -> ProviderBatchRepository:
-        """What the ledger knows of provider batches."""
+        """The ledger's repository of provider batches."""
         return self._context.repository
 
     async def run_cycle(self) -> None:
-        """Do for each provider batch what is to be done next, and form more."""
+        """Process every open provider batch once, and build further ones."""
         provider_batches = await self._led_here(await self._context.repository.list_open())
         if self._context.reservations:
             await self._context.reservations.declare(provider_batches)
@@ -70,7 +70,7 @@ class ProviderBatchDriver:
         await self._submitter.run_cycle()
 
     async def _led_here(self, provider_batches: Sequence[ProviderBatch]) -> list[ProviderBatch]:
-        """Leave out what another run asks: the keys for it are in that run's environment."""
+        """Exclude provider batches of another run: their keys are in that run's environment."""
         batch_ids = {provider_batch.batch_id for provider_batch in provider_batches}
         if not batch_ids:
             return []
@@ -82,15 +82,15 @@ class ProviderBatchDriver:
         ]
 
     async def cancel_open(self, batch_id: str) -> None:
-        """Ask providers to cancel what a batch has there; whatever fails is done by the next round."""
+        """Request cancellation of a batch's provider batches; the next cycle repeats what fails."""
         for provider_batch in await self._context.repository.list_open():
             if provider_batch.batch_id == batch_id and provider_batch.state is ProviderBatchState.SUBMITTED:
                 await self._guarded(provider_batch)
 
-    # -- what was intended
+    # -- one provider batch
 
     async def _guarded(self, provider_batch: ProviderBatch) -> None:
-        """Tend a provider batch; what goes wrong with it stops nothing else, and is told once."""
+        """Process a provider batch; an error does not block the others, and is noted once."""
         try:
             await self._process(provider_batch)
         except ProviderRequestFailed as trouble:
@@ -100,18 +100,18 @@ class ProviderBatchDriver:
             raise
         except Exception as error:
             self._schedule.wait(provider_batch.id, self._clock())
-            logger.exception("could not tend a provider batch", extra=_named(provider_batch))
+            logger.exception("processing a provider batch failed", extra=_named(provider_batch))
             await self._note(provider_batch, f"{type(error).__name__}; see the coordinator's log")
 
     async def _note(self, provider_batch: ProviderBatch, note: str) -> None:
         if provider_batch.note != note:
-            logger.warning("a provider batch has to wait", extra={**_named(provider_batch), "why": note})
+            logger.warning("provider batch waits", extra={**_named(provider_batch), "why": note})
             await self._context.repository.record_note(provider_batch, note)
 
     async def _process(self, provider_batch: ProviderBatch) -> None:
         batch = await self._context.ledger.batch(provider_batch.batch_id)
         if batch is None:
-            raise LookupError(f"{provider_batch.batch_id} is gone")
+            raise LookupError(f"{provider_batch.batch_id} is missing in the ledger")
         if provider_batch.state is ProviderBatchState.ENDED and not self._collector.has_capacity(batch):
             return
         provider = self._context.ports.provider_of(spec_of(batch).targets[provider_batch.target])
@@ -128,8 +128,8 @@ class ProviderBatchDriver:
     async def _find(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
         match await self._recovery.find(provider_batch, provider):
             case SubmissionFound(provider_id=provider_id):
-                told = {**_named(provider_batch), "provider_id": provider_id}
-                logger.info("a provider batch was found again", extra=told)
+                fields = {**_named(provider_batch), "provider_id": provider_id}
+                logger.info("provider batch found at the provider", extra=fields)
                 await self._context.repository.record_submission(
                     provider_batch, provider_id, now=self._context.now()
                 )
@@ -148,7 +148,9 @@ class ProviderBatchDriver:
     async def _submit_again(
         self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider
     ) -> None:
-        logger.info("a provider batch is submitted again: there is none", extra=_named(provider_batch))
+        logger.info(
+            "submitting a provider batch again: the provider has none", extra=_named(provider_batch)
+        )
         if claimed := await self._context.repository.claim(provider_batch, now=self._context.now()):
             await self._submitter.submit(claimed, batch, provider)
 
@@ -163,7 +165,9 @@ class ProviderBatchDriver:
             telemetry.count_ended(_provider_of(provider_batch, batch), provider_batch, now)
             self._schedule.reset(provider_batch.id)
             return
-        if is_cancelled(batch) and not provider_batch.called_off:  # one that has ended can't be cancelled
+        if (
+            is_cancelled(batch) and not provider_batch.called_off
+        ):  # the provider rejects cancellation after the end
             await provider.cancel(provider_id)
             await self._context.repository.record_cancel_request(provider_batch)
         self._schedule.wait(provider_batch.id, self._clock())
@@ -175,9 +179,7 @@ class ProviderBatchDriver:
             if self._context.reservations:
                 self._context.reservations.close(provider_batch)
             self._submitter.expect(batch.batch_id)
-            logger.info(
-                "a provider batch is done with", extra={**_named(provider_batch), "state": state.value}
-            )
+            logger.info("provider batch closed", extra={**_named(provider_batch), "state": state.value})
 
 
 def _named(provider_batch: ProviderBatch) -> dict[str, str]:

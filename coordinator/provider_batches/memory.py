@@ -1,4 +1,4 @@
-"""A provider in memory, with its faults: the same contract, for unit tests and simulation."""
+"""A provider in memory with injected faults, on the same contract, for unit tests and simulation."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -10,15 +10,15 @@ from coordinator.provider_batches.provider import (
     BatchResult,
     NoResponse,
     NotProcessed,
-    RemoteBatchStatus,
     ProviderRequestFailed,
+    RemoteBatchStatus,
     SubmissionRejected,
     Succeeded,
 )
 from projections.ledger.provider_batches import RequestCounts
 
 Outcome = Callable[[dict[str, Any]], Any]
-"""What becomes of a request."""
+"""Returns the outcome of a request."""
 
 
 @dataclass(slots=True)
@@ -33,27 +33,27 @@ class StoredBatch:
 
 
 def echo(request: dict[str, Any]) -> Succeeded:
-    """Answer with the last word of what was asked."""
-    said = request["params"]["messages"][-1]["content"]
+    """Answer with the last message of the request."""
+    last = request["params"]["messages"][-1]["content"]
     usage = {"input_tokens": 10, "output_tokens": 2}
-    content = [{"type": "text", "text": said}]
+    content = [{"type": "text", "text": last}]
     return Succeeded({"content": content, "usage": usage, "stop_reason": "end_turn"})
 
 
 @dataclass(slots=True)
 class MemoryProvider:
-    """`BatchProvider` without a network: batches end when they are told to."""
+    """`BatchProvider` without a network: batches end when `finish` is called."""
 
     now: Callable[[], datetime]
     outcome: Outcome = echo
     batches: dict[str, StoredBatch] = field(default_factory=dict)
     deaf: list[ProviderRequestFailed] = field(default_factory=list)
-    """Raised by the next calls of `create`, before anything is done."""
+    """Raised by the next calls of `create`, before a batch is created."""
     mute: int = 0
-    """How many of the next calls of `create` are done, and get no reply."""
+    """How many of the next calls of `create` create a batch and return no response."""
 
     async def create(self, body: AsyncIterator[bytes], *, length: int) -> RemoteBatchStatus:
-        """Take a batch, if it is whole."""
+        """Create a batch, if its body is complete."""
         if self.deaf:
             raise self.deaf.pop(0)
         whole = b"".join([piece async for piece in body])
@@ -65,11 +65,11 @@ class MemoryProvider:
         self.batches[held.provider_id] = held
         if self.mute:
             self.mute -= 1
-            raise NoResponse("the line went dead")
+            raise NoResponse("the connection was lost")
         return self._seen(held)
 
     async def retrieve(self, provider_id: str) -> RemoteBatchStatus:
-        """Look at a batch."""
+        """Return the status of a batch."""
         return self._seen(self.batches[provider_id])
 
     async def list(self, *, since: datetime) -> AsyncGenerator[RemoteBatchStatus, None]:
@@ -79,7 +79,7 @@ class MemoryProvider:
                 yield self._seen(held)
 
     async def results(self, provider_id: str) -> AsyncGenerator[BatchResult, None]:
-        """Read the results, the last first."""
+        """Yield the results, the last one first."""
         held = self.batches[provider_id]
         if held.results is None:
             raise SubmissionRejected("it has not ended", is_passing=True)
@@ -87,7 +87,7 @@ class MemoryProvider:
             yield result
 
     async def cancel(self, provider_id: str) -> None:
-        """Stop a batch that has not ended."""
+        """Request cancellation of a batch that has not ended."""
         held = self.batches[provider_id]
         if held.results is not None:
             raise SubmissionRejected("it has ended")

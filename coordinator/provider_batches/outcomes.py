@@ -1,16 +1,16 @@
-"""What a provider's results mean for evaluations: decided with the row locked, pure.
+"""Decisions on the results of a provider batch, taken with the row locked. Pure.
 
-Nobody was ever told of an attempt that waits for a provider batch, so nobody else can write in it: it is
-the coordinator's to carry on. It does as an executor would have done (`provisioning`, `running`), and then
+An attempt that waits for a provider batch was never published, so the coordinator is its only writer. It
+appends the events an executor would append (`provisioning`, `running`), and then
 
-    an answer              `responded`, and the next attempt opens with it, for its scoring
-    a fault that may pass  `retrying`, and the next attempt opens: asked in another batch, or by an executor
-    no retry is left       `failed`
-    a bad request          `failed`
+    an answer             `responded`, and the next attempt opens with it, for scoring
+    a transient fault     `retrying`, and the next attempt opens, for a provider batch or an executor
+    no retry is left      `failed`
+    an invalid request    `failed`
 
-all in one transaction. So each step is legal, what was paid is counted once, where the answer is put on
-record, and the retries of an evaluation are charged as if an executor had met the fault. The attempt that
-was asked is compared: a result that is read again finds its attempt over, and changes nothing.
+all in one transaction. So each transition is legal, the cost is counted once, in the event that records the
+answer, and retries are charged as for a fault of an executor's call. The attempt is compared (compare-and-
+set): a result that is read again finds a later attempt, and changes nothing.
 """
 
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ from projections.ledger.provider_batches import ProviderBatch
 
 @dataclass(frozen=True, slots=True)
 class PermanentError:
-    """A request that no other try would mend."""
+    """A permanent fault: a retry would fail, too."""
 
     fault: p.ErrorDetail
 
 
 @dataclass(frozen=True, slots=True)
 class TransientError:
-    """A fault that may not happen again."""
+    """A transient fault: a retry may succeed."""
 
     fault: p.ErrorDetail
 
@@ -46,16 +46,16 @@ Outcome = p.Answer | PermanentError | TransientError
 
 @dataclass(frozen=True, slots=True)
 class CollectionRun:
-    """A provider batch whose results are being read, and what its batch wants done with them."""
+    """A provider batch whose results are being collected, and the spec of its batch."""
 
     provider_batch: ProviderBatch
     spec: BatchSpec
     attempts: Mapping[str, int]
-    """In which attempt each evaluation was asked."""
+    """The requested attempt of each evaluation."""
 
 
 def record(factory_of: FactoryOf, outcomes: Mapping[str, Outcome], this: CollectionRun) -> Decide:
-    """Carry on with each evaluation as its result says, if it still waits for it."""
+    """Record the result of each evaluation whose requested attempt is still the newest."""
 
     def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
@@ -71,7 +71,7 @@ def record(factory_of: FactoryOf, outcomes: Mapping[str, Outcome], this: Collect
             case TransientError(fault=fault):
                 return _try_again(factory, row, logged, fault, this)
             case PermanentError(fault=fault):
-                return AttemptOpening(factory.give_up(row, logged, fault, told=False), "")
+                return AttemptOpening(factory.give_up(row, logged, fault, was_published=False), "")
 
     return decide
 
@@ -108,7 +108,7 @@ def _carried_on(
     this: CollectionRun,
     ending: p.Responded | p.Retrying | p.Failed,
 ) -> list[Event]:
-    """Write what an executor would have written."""
+    """Create the events that an executor would append."""
     target = this.spec.targets[this.provider_batch.target]
     claim = p.Provisioning(executor=factory.source, nonce=this.provider_batch.id, runtime=PROVIDER_BATCH)
     running = p.Running(target=target.label, process=(this.provider_batch.provider_id or "")[:200])
@@ -119,7 +119,7 @@ def _carried_on(
 def _paid_late(
     factory: AttemptFactory, row: EvaluationRow, logged: Logged, outcome: Outcome, asked: int
 ) -> AttemptOpening | None:
-    """Keep an answer whose evaluation was ended before it came: somebody has paid for it."""
+    """Record an answer that came after its evaluation had ended, as a late event with its cost."""
     is_ours = row.cursor.attempt == asked + 1 and row.cursor.sequence == 0
     if not isinstance(outcome, p.Answer) or not is_ours or (asked, 1) in logged:
         return None

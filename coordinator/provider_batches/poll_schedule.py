@@ -1,6 +1,6 @@
-"""How long to wait between two looks at the same thing: pure but for the luck it is given.
+"""Poll schedules: exponential back-off with equal jitter. Pure; the jitter is passed in.
 
-What is remembered here may be lost: the next one begins by looking at once.
+A schedule is not durable: after a restart everything is polled at once.
 """
 
 from collections.abc import Callable, Collection
@@ -10,7 +10,7 @@ from coordinator.provider_batches.settings import ProviderBatchSettings
 
 
 class PollSchedule:
-    """When to look at what again, by name: later and later, and no sooner than a provider asks for."""
+    """The next poll of each name: the delay grows, and is never shorter than the provider's Retry-After."""
 
     def __init__(self, settings: ProviderBatchSettings, jitter: Callable[[], float]) -> None:
         self._first = settings.first_poll.total_seconds()
@@ -21,22 +21,22 @@ class PollSchedule:
         self._due: dict[str, float] = {}
 
     def is_due(self, name: str, now: float) -> bool:
-        """Whether it is time to look; at what was never looked at, always."""
+        """Whether a name is due to be polled; a new name always is."""
         return now >= self._due.get(name, now)
 
     def wait(self, name: str, now: float, *, at_least: timedelta | None = None) -> None:
-        """Look again later: half of the wait is certain, half is luck, so that not all look at once."""
+        """Delay the next poll: half of the delay is fixed, half is jitter, so that polls spread out."""
         wait = min(self._waits.get(name, self._first), self._longest)
         self._waits[name] = min(wait * self._factor, self._longest)
         least = at_least.total_seconds() if at_least else 0.0
         self._due[name] = now + max(least, wait * (0.5 + self._jitter() / 2))
 
     def reset(self, name: str) -> None:
-        """Begin anew: something has happened."""
+        """Poll at once, and start with the shortest delay again."""
         self._waits.pop(name, None)
         self._due.pop(name, None)
 
     def retain(self, names: Collection[str]) -> None:
-        """Forget what is over."""
+        """Drop all names but these."""
         for gone in self._due.keys() - names:
             self.reset(gone)

@@ -1,10 +1,10 @@
-"""A provider that answers batches of requests, as its port promises it.
+"""The port of a provider's batch API.
 
-create    → a batch that it works on, or `TurnedAway`: it certainly has none; or `NoReply`: who knows
-retrieve  → how far it is
-list      → all batches since a moment, the newest first
-results   → one result a request, in any order, once it has ended
-cancel    → it stops as soon as it can; what was answered by then is in the results
+create    → a batch; or `SubmissionRejected`: none was created; or `NoResponse`: the result is unknown
+retrieve  → its status
+list      → all batches since a time, the newest first
+results   → one result per request, in any order, once it has ended
+cancel    → it stops as soon as it can; the results contain what was answered by then
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -17,8 +17,8 @@ from eventlog.redaction import redact
 from projections.ledger.provider_batches import RequestCounts
 
 
-class ProviderRequestFailed(Exception):  # noqa: N818 - what callers wait out
-    """The provider did not do as it was asked; the text is for people, and holds no secret."""
+class ProviderRequestFailed(Exception):  # noqa: N818 - a condition to retry, not a defect
+    """A request to the provider failed; the message is shown to users, and contains no secret."""
 
     def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
         super().__init__(redact(message))
@@ -26,11 +26,11 @@ class ProviderRequestFailed(Exception):  # noqa: N818 - what callers wait out
 
 
 class NoResponse(ProviderRequestFailed):
-    """Nobody knows whether it was heard."""
+    """The provider did not respond: whether it executed the request is unknown."""
 
 
 class SubmissionRejected(ProviderRequestFailed):
-    """It was heard, and nothing was done; `is_passing` if asking later may help."""
+    """The provider rejected the request and created nothing; `is_passing` if a later retry may succeed."""
 
     def __init__(
         self, message: str, *, retry_after: timedelta | None = None, is_passing: bool = False
@@ -41,7 +41,7 @@ class SubmissionRejected(ProviderRequestFailed):
 
 @dataclass(frozen=True, slots=True)
 class RemoteBatchStatus:
-    """A batch as the provider shows it."""
+    """The status of a batch at the provider."""
 
     provider_id: str
     created_at: datetime
@@ -51,7 +51,7 @@ class RemoteBatchStatus:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The provider's message, as it came."""
+    """The provider's message, unchanged."""
 
     message: Mapping[str, Any]
 
@@ -66,14 +66,14 @@ class Errored:
 
 @dataclass(frozen=True, slots=True)
 class NotProcessed:
-    """The request was never tried: `expired` or `canceled`."""
+    """The provider did not process the request: `expired` or `canceled`."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What became of one request."""
+    """The outcome of one request."""
 
     custom_id: str
     outcome: Succeeded | Errored | NotProcessed
@@ -83,15 +83,15 @@ class BatchProvider(Protocol):
     """One account at one provider."""
 
     async def create(self, body: AsyncIterator[bytes], *, length: int) -> RemoteBatchStatus:
-        """Submit a batch, whose JSON comes in pieces; raises `TurnedAway` or `NoReply`."""
+        """Submit a batch, whose JSON comes in pieces; raises `SubmissionRejected` or `NoResponse`."""
         ...
 
     async def retrieve(self, provider_id: str) -> RemoteBatchStatus:
-        """Look at a batch."""
+        """Return the status of a batch."""
         ...
 
     def list(self, *, since: datetime) -> AsyncGenerator[RemoteBatchStatus, None]:
-        """List the batches that were created since a moment, the newest first."""
+        """List the batches created since a time, the newest first."""
         ...
 
     def results(self, provider_id: str) -> AsyncGenerator[BatchResult, None]:
@@ -99,9 +99,9 @@ class BatchProvider(Protocol):
         ...
 
     async def cancel(self, provider_id: str) -> None:
-        """Ask for an end; asking again changes nothing."""
+        """Request cancellation; idempotent."""
         ...
 
 
 ProviderOf = Callable[[TargetSpec], BatchProvider]
-"""Who answers batches for a target; raises `TurnedAway` where that can't be, as without a key."""
+"""Returns the provider of a target; raises `SubmissionRejected` where there is none, as without a key."""

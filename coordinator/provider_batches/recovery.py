@@ -1,8 +1,8 @@
-"""Finding a provider batch of which nobody knows whether it was created.
+"""Recovery of a submission with an unknown result: the coordinator crashed, or received no response.
 
-Whoever submitted it died, or heard no reply. The provider's list tells: a batch that is as large as ours,
-that was created since, and that nobody knows, may be it. Once it has ended its results say so, by their
-names. Only if there is none, and it is too late for one to appear, may it be submitted again.
+The provider's list decides: a batch of the same size, created since and unknown to the ledger, may be the
+submission. Once it has ended, the ids of its results identify it. The provider batch is submitted again
+only if there is no such batch, and the time in which one could still appear is over.
 """
 
 from contextlib import aclosing
@@ -16,35 +16,35 @@ from projections.ledger.provider_batches import ProviderBatch
 
 @dataclass(frozen=True, slots=True)
 class SubmissionFound:
-    """It was created, and this is its name."""
+    """The provider batch exists at the provider, with this id."""
 
     provider_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionUnclear:
-    """It may have been created; `why` tells people what is waited for."""
+    """The provider batch may exist; `why` describes for users what the coordinator waits for."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionMissing:
-    """It was not created."""
+    """The provider batch does not exist at the provider."""
 
 
 class SubmissionRecovery:
-    """Looks for provider batches among a provider's batches."""
+    """Searches the provider's list for provider batches."""
 
     def __init__(self, context: ProviderBatchContext) -> None:
         self._context = context
         self._ruled_out: set[tuple[str, str]] = set()
-        """Batches that were looked into, and are of others; to be found out again costs a call each."""
+        """Foreign batches, ruled out by their results: another check would cost a call each."""
 
     async def find(
         self, provider_batch: ProviderBatch, provider: BatchProvider
     ) -> SubmissionFound | SubmissionUnclear | SubmissionMissing:
-        """Look for a provider batch."""
+        """Search the provider for a provider batch."""
         under_way = 0
         for seen in await self._candidates(provider_batch, provider):
             is_ours = await self._is_ours(provider_batch, seen, provider) if seen.ended else None
@@ -59,9 +59,7 @@ class SubmissionRecovery:
         settings = self._context.settings
         too_late = provider_batch.claimed_at + settings.submit_timeout + settings.margin
         if self._context.now() < too_late:
-            return SubmissionUnclear(
-                "nobody knows whether it was submitted: waiting for it to appear at the provider"
-            )
+            return SubmissionUnclear("submission not confirmed: waiting for it to appear at the provider")
         return SubmissionMissing()
 
     async def _candidates(
@@ -82,7 +80,7 @@ class SubmissionRecovery:
     async def _is_ours(
         provider_batch: ProviderBatch, seen: RemoteBatchStatus, provider: BatchProvider
     ) -> bool | None:
-        """Say whose a batch is, by its first result; None if it tells nothing."""
+        """Whether a batch is ours, by the id of its first result; None if it has no result."""
         async with aclosing(provider.results(seen.provider_id)) as results:
             async for result in results:
                 return number_in(provider_batch, result.custom_id) is not None
@@ -91,4 +89,4 @@ class SubmissionRecovery:
 
 def _may_be(count: int) -> str:
     they = "a provider batch of its size is" if count == 1 else f"{count} provider batches of its size are"
-    return f"nobody knows whether it was submitted: {they} under way, and may be it"
+    return f"submission not confirmed: {they} in progress, and may be it"

@@ -19,11 +19,11 @@ from providers.requests import request_of
 from providers.table import PROVIDERS, Sdk
 
 NEVER_ASKED = "recorded"
-"""The type of targets whose answers are known: they need no provider."""
+"""The type of targets with recorded answers: they need no provider."""
 _CUSTOM_ID = re.compile(r"([0-9a-f]{16})-(\d{8,})")
 
 
-class UnsupportedRequest(Exception):  # noqa: N818 - what the evaluation is
+class UnsupportedRequest(Exception):  # noqa: N818 - a property of the evaluation
     """An evaluation for which no request can be made."""
 
     def __init__(self, fault: p.ErrorDetail) -> None:
@@ -32,13 +32,13 @@ class UnsupportedRequest(Exception):  # noqa: N818 - what the evaluation is
 
 
 def has_batches(target: TargetSpec) -> bool:
-    """Say whether a target's provider answers batches of requests."""
+    """Return whether a target's provider has a batch API."""
     provider = PROVIDERS.get(target.type)
     return provider is not None and provider.sdk is Sdk.ANTHROPIC
 
 
 def unfit(spec: BatchSpec) -> str | None:
-    """Say why a batch can't be asked through provider batches; None if it can."""
+    """Return why a batch can't use provider batches; None if it can."""
     for target in spec.targets:
         if not has_batches(target) and target.type != NEVER_ASKED:
             return (
@@ -49,7 +49,7 @@ def unfit(spec: BatchSpec) -> str | None:
 
 
 def is_asked_in(spec: BatchSpec) -> Callable[[p.AnyPayload], bool]:
-    """Make a test of openings: whether their answers are to come from provider batches."""
+    """Return a predicate of openings: whether a provider batch is to answer them."""
     if spec.batch_api is None:
         return lambda _opening: False
     asked = {variant.number for variant in spec.variants if has_batches(variant.target)}
@@ -62,29 +62,29 @@ def is_asked_in(spec: BatchSpec) -> Callable[[p.AnyPayload], bool]:
 
 
 def custom_id(provider_batch_id: str, number: int) -> str:
-    """Name a request."""
+    """Return the id of a request."""
     return f"{provider_batch_id}-{number:08}"
 
 
 def number_in(provider_batch: ProviderBatch, name: str) -> int | None:
-    """Say which evaluation a request is for; None if it is of another provider batch."""
+    """Return the evaluation number of a request; None if it belongs to another provider batch."""
     match = _CUSTOM_ID.fullmatch(name)
     return int(match[2]) if match and match[1] == provider_batch.id else None
 
 
 def number_of(key: str) -> int:
-    """Read an evaluation's number out of its id."""
+    """Return the number in an evaluation id."""
     return int(key.rpartition(".")[2])
 
 
 def members_of(provider_batch: ProviderBatch) -> Iterator[tuple[str, int]]:
-    """Name a provider batch's evaluations, and the attempts in which they were asked."""
+    """Yield the evaluations of a provider batch, and the requested attempt of each."""
     for number, attempt in zip(provider_batch.members, provider_batch.attempts, strict=True):
         yield evaluation_id(provider_batch.batch_id, number), attempt
 
 
 def request(provider_batch_id: str, asked: PendingRequest, spec: BatchSpec) -> bytes:
-    """Write one request as JSON; raises `Unaskable`."""
+    """Encode one request as JSON; raises `UnsupportedRequest`."""
     params = params_of(asked, spec)
     return to_json(
         {"custom_id": custom_id(provider_batch_id, number_of(asked.evaluation_id)), "params": params}
@@ -92,7 +92,7 @@ def request(provider_batch_id: str, asked: PendingRequest, spec: BatchSpec) -> b
 
 
 def params_of(asked: PendingRequest, spec: BatchSpec) -> dict[str, Any]:
-    """Make the parameters of one request; raises `Unaskable`."""
+    """Return the parameters of one request; raises `UnsupportedRequest`."""
     opening = asked.opening.data
     if not isinstance(opening, p.Queued) or opening.variant >= len(spec.variants):
         raise UnsupportedRequest(p.ErrorDetail(kind="invalid", message="its opening can't be read"))

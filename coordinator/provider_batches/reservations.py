@@ -1,8 +1,8 @@
-"""Budget of provider batches: reserved before one is formed, held until its results are on record.
+"""Budget reservations of provider batches: made before one is stored, held until its results are recorded.
 
-The row of a provider batch carries what is reserved for it, so each round declares it again, whatever was
-lost. Its results are recorded in Postgres by the coordinator itself; once they are, the reservation is kept
-a little longer, until the account has been published with them.
+The row of a provider batch stores its reservation, so each cycle declares it again, even if Redis lost the
+account. The coordinator records the results in Postgres; after that, the reservation is held a little
+longer, until the account has been published with them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,10 +36,10 @@ KEPT = 5.0
 
 @dataclass(slots=True)
 class Allowance:
-    """What one provider batch may still take on; without a budget, anything."""
+    """The room that the budget leaves for one provider batch; unlimited without a budget."""
 
     room: Amount = NOTHING
-    """What is left of the budget; a figure without a limit has room for everything."""
+    """The rest of the budget; a figure without a limit is unlimited."""
     maximum: CostMaximum = NOT_OBSERVED
     reserved: Amount = NOTHING
     least: Amount = NOTHING
@@ -47,7 +47,7 @@ class Allowance:
     is_limited: bool = False
 
     def take(self, params: Mapping[str, Any], target: TargetSpec, environ: Mapping[str, str]) -> bool:
-        """Count one more request, if it fits; the first always counts, and is refused or granted later."""
+        """Add a request if it fits; the first always does, and `reserve` grants or rejects it."""
         if not self.is_limited:
             return True
         expected = _expected(params, target, environ, self.maximum)
@@ -83,7 +83,7 @@ class BatchReservations:
         self._maxima: dict[str, CostMaximum] = {}
 
     async def allowance(self, batch: Batch, target: int) -> Allowance:
-        """Say how much a provider batch of a target may take on; nothing is reserved by that."""
+        """Return the room for a provider batch of a target, without reserving it."""
         if not batch.has_budget:
             return Allowance()
         [grant] = await self._accounts.request([BudgetRequest(batch.batch_id, f"{PROVIDER_BATCH}-")])
@@ -107,7 +107,7 @@ class BatchReservations:
         return grant.reserved if grant.granted else None
 
     async def declare(self, provider_batches: Sequence[ProviderBatch]) -> None:
-        """Declare what open provider batches hold, and release what is done with."""
+        """Declare the reservations of open provider batches, and release those of closed ones."""
         now = self._clock()
         done = [provider_batch for provider_batch, due in self._closing.values() if due <= now]
         held = [each for each in provider_batches if each.reserved_cost or each.reserved_tokens]
@@ -116,7 +116,7 @@ class BatchReservations:
             del self._closing[provider_batch.id]
 
     def observe(self, provider_batch: ProviderBatch, outcomes: Iterable[Outcome]) -> None:
-        """Remember what answers cost."""
+        """Add the cost of answers to the observed maxima."""
         most = self._maxima.get(provider_batch.id, NOT_OBSERVED)
         for each in outcomes:
             if isinstance(each, p.Answer):

@@ -1,7 +1,7 @@
-"""A provider's file of results, read within bounds: one line in memory, a least rate, a most of lines.
+"""A provider's result file, read within bounds: one line in memory, a minimum rate, a maximum of lines.
 
-A line that is too long or no JSON object costs its own result only. Reading fails where the file breaks
-off: a last line without its end that can't be read, or bytes that come too slowly to ever be done.
+A line that is too long or no JSON object loses only its own result. Reading fails where the file is
+truncated, at an incomplete last line, or arrives below the minimum rate.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from providers.json_reader import UnreadableJson, read_json
 
 FIRST_WAIT = 60.0
 LEAST_RATE = 10_000
-"""Bytes a second, on average, of the time that is spent waiting for them."""
+"""Minimum bytes per second, on average over the time spent waiting for them."""
 MAX_LINES = 200_000
 """Twice as many as a provider batch has requests."""
 
 logger = logging.getLogger(__name__)
 
 
-class BrokenResultFile(ValueError):  # noqa: N818 - what the file is
-    """A file of results that does not come to its end."""
+class BrokenResultFile(ValueError):  # noqa: N818 - a property of the file
+    """A result file that is truncated, too long or too slow."""
 
 
 async def read_results(
     pieces: AsyncIterator[bytes], *, provider_id: str, longest: int = MAX_ANSWER
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Read one object a line; raises `BrokenResultFile`."""
+    """Yield one object per line; raises `BrokenResultFile`."""
     count = unreadable = 0
     async for line, is_whole in _lines(_paced(pieces), longest):
         count += 1
@@ -38,7 +38,7 @@ async def read_results(
         if result is not None:
             yield result
         elif not is_whole:
-            raise BrokenResultFile("the results broke off in the middle of a line")
+            raise BrokenResultFile("the results end in the middle of a line")
         elif line is None or line.strip():
             unreadable += 1
     if unreadable:
@@ -49,7 +49,7 @@ async def read_results(
 
 
 async def _paced(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Pass a file on, as long as it comes at the least rate; the reader's own time does not count."""
+    """Yield the file's pieces while they arrive at the minimum rate; the reader's own time is excluded."""
     clock, waited, size = asyncio.get_running_loop().time, 0.0, 0
     while True:
         started = clock()
@@ -68,7 +68,7 @@ async def _paced(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
 async def _lines(
     pieces: AsyncIterator[bytes], longest: int
 ) -> AsyncGenerator[tuple[bytes | None, bool], None]:
-    """Split into lines, and whether each had its end; None stands for one that is too long to be held."""
+    """Split into lines, and whether each is complete; None stands for a line that is too long."""
     held: bytearray | None = bytearray()
     async for piece in pieces:
         *ends, rest = piece.split(b"\n")

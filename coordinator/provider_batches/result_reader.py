@@ -1,4 +1,4 @@
-"""What a provider's results say: pure, but for prices that are read from a file once."""
+"""Translation of a provider's results to outcomes. Pure, except that prices are read once from a file."""
 
 import re
 from collections.abc import Mapping
@@ -22,20 +22,20 @@ MAX_KIND = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PASSING = frozenset({408, 409, 429})
 _NOT_ASKED = {
-    "expired": "its provider batch expired before it was asked",
-    "canceled": "its provider batch was cancelled before it was asked",
+    "expired": "its provider batch expired before the request was processed",
+    "canceled": "its provider batch was cancelled before the request was processed",
 }
 
 
 def price_in_batches(target: TargetSpec, environ: Mapping[str, str]) -> Price | None:
-    """Find the price of a target's model: its own, or the one in a list."""
+    """Return the price of a target's model: from its options, or from the price list."""
     if isinstance(own := target.options.get("prices"), dict):
         return Price(float(str(own["input"])), float(str(own["output"])))
     return price_of(target.type, str(target.options.get("model")), environ)
 
 
 def read(result: BatchResult, target: TargetSpec, price: Price | None) -> Outcome:
-    """Say what a result means for its evaluation."""
+    """Return the outcome of a result for its evaluation."""
     title = PROVIDERS[target.type].title
     match result.outcome:
         case Succeeded(message=message):
@@ -47,7 +47,7 @@ def read(result: BatchResult, target: TargetSpec, price: Price | None) -> Outcom
 
 
 def no_result(provider_id: str) -> TransientError:
-    """Say that a batch came to its end without a word on an evaluation."""
+    """Return the outcome of an evaluation whose provider batch ended without a result for it."""
     return TransientError(
         p.ErrorDetail(kind="no_result", message=f"{provider_id} ended without a result for it")
     )
@@ -55,16 +55,18 @@ def no_result(provider_id: str) -> TransientError:
 
 def _answer(message: Mapping[str, Any], title: str, price: Price | None) -> Outcome:
     try:
-        said = answer_of(message)
-        if said.is_filtered:
+        answer = answer_of(message)
+        if answer.is_filtered:
             return PermanentError(
-                _fault_of("content_filter", f"{title} stopped the answer ({said.stop_reason})")
+                _fault_of("content_filter", f"{title} stopped the answer ({answer.stop_reason})")
             )
-        if len(said.output) > p.MAX_TEXT:
-            long = f"the answer has {len(said.output):,} characters, and {p.MAX_TEXT:,} are allowed"
+        if len(answer.output) > p.MAX_TEXT:
+            long = f"the answer has {len(answer.output):,} characters, and {p.MAX_TEXT:,} are allowed"
             return PermanentError(p.ErrorDetail(kind="too_large", message=long))
         return p.Answer(
-            without_half_characters(said.output), said.usage, cost_of(said.usage, price, batch=True)
+            without_half_characters(answer.output),
+            answer.usage,
+            cost_of(answer.usage, price, batch=True),
         )
     except (InvalidReply, ValidationError) as error:
         why = redact_head(f"{title} sent a reply that is none: {error}", QUOTE)
@@ -74,14 +76,14 @@ def _answer(message: Mapping[str, Any], title: str, price: Price | None) -> Outc
 def _fault(error: Errored, title: str) -> Outcome:
     status = ProviderError(0, type=error.type).effective_status
     kind = error.type.removesuffix("_error") or "provider"
-    told = redact_head(error.message or error.type, QUOTE)
-    fault = _fault_of(kind, f"{title}: {told}")
+    message = redact_head(error.message or error.type, QUOTE)
+    fault = _fault_of(kind, f"{title}: {message}")
     return (
         PermanentError(fault) if 400 <= status < 500 and status not in _PASSING else TransientError(fault)
     )
 
 
 def _fault_of(kind: str, message: str) -> p.ErrorDetail:
-    """Make a fault of what a provider sent: any text, of which an event takes only some."""
+    """Create an error from a provider's text, without the characters that an event can't contain."""
     name = _CONTROL.sub(" ", without_half_characters(redact_head(kind, MAX_KIND))).strip()
     return p.ErrorDetail(kind=name or "provider", message=without_half_characters(message))

@@ -1,16 +1,16 @@
-"""How provider batches are formed and looked after."""
+"""Settings of provider batches."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 
 MOST_REQUESTS = 100_000
 MOST_BYTES = 256 * 1024 * 1024
-"""What Anthropic takes at most."""
+"""Anthropic's limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderBatchSettings:
-    """Sizes and patience; the defaults keep the coordinator small."""
+    """Sizes and intervals; the defaults bound the coordinator's memory."""
 
     max_requests: int = 10_000
     max_bytes: int = 32 * 1024 * 1024
@@ -20,13 +20,13 @@ class ProviderBatchSettings:
     poll_factor: float = 1.5
     longest_poll: timedelta = timedelta(seconds=60)
     submit_timeout: timedelta = timedelta(minutes=5)
-    """How long a submission may take; after that nobody knows whether it was heard."""
+    """Time-out of a submission; after it, the result of the submission is unknown."""
     margin: timedelta = timedelta(minutes=1)
-    """How much longer to look for a submission without a reply before it is made again."""
+    """The further time to search for a submission without a response before it is repeated."""
     skew: timedelta = timedelta(hours=1)
     """How far the provider's clock may be behind that of Postgres."""
     interval: timedelta = timedelta(milliseconds=500)
-    """Between two rounds."""
+    """Between two cycles."""
 
     def __post_init__(self) -> None:
         if not (1 <= self.max_requests <= MOST_REQUESTS and self.max_bytes <= MOST_BYTES):

@@ -1,4 +1,4 @@
-"""Sending what waits: the next provider batch of each batch, and what to do if a provider won't have it."""
+"""Submission of the next provider batch of each batch, and the pause if a provider rejects it."""
 
 import logging
 from collections.abc import Callable
@@ -23,16 +23,16 @@ logger = logging.getLogger(__name__)
 
 AWAY = (LogUnavailable, DatabaseUnavailable, QueueUnavailable)
 LONGEST_LULL = timedelta(seconds=5)
-"""Between two looks at whether a batch has something to submit."""
+"""The longest interval between two checks whether a batch has requests to submit."""
 RELEASE_AGAIN = 60.0
-"""Seconds between two looks at whether a batch that asks no provider has left something with us.
+"""Seconds between two searches for unassigned requests of a batch that uses no provider batches.
 
-Somebody may have changed his mind, and changed it back, while we did not look.
+An operator may have switched provider batches on and off again between two cycles.
 """
 
 
 class ProviderBatchSubmitter:
-    """Submits what waits to be asked."""
+    """Submits the waiting requests of all running batches."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class ProviderBatchSubmitter:
         lull = min(LONGEST_LULL, context.settings.longest_poll)
         self._idle_schedule = PollSchedule(replace(context.settings, longest_poll=lull), jitter)
         self._released: dict[str, tuple[bytes, float]] = {}
-        """Batches of which nothing waited for a provider, the specs that say so, and when that was seen."""
+        """Batches without requests for a provider: the spec at that time, and when it was checked."""
 
     def expect(self, batch_id: str) -> None:
-        """Look at a batch in the next round: there may be something to submit."""
+        """Check a batch in the next cycle: there may be requests to submit."""
         self._idle_schedule.reset(batch_id)
 
     async def run_cycle(self) -> None:
-        """Submit what waits in batches that go on."""
+        """Submit the waiting requests of running batches."""
         batches = await self._context.ledger.unfinished(self._context.run_id)
         for batch in batches:
             if batch.state == "running" and self._idle_schedule.is_due(batch.batch_id, self._clock()):
@@ -74,9 +74,9 @@ class ProviderBatchSubmitter:
                 await self._pause(batch, str(trouble))
         except AWAY:
             raise
-        except Exception:  # one bad batch stops only itself
+        except Exception:  # an invalid batch must not block the others
             self._idle_schedule.wait(batch.batch_id, self._clock())
-            logger.exception("could not form a provider batch", extra={"batch_id": batch.batch_id})
+            logger.exception("building a provider batch failed", extra={"batch_id": batch.batch_id})
         else:
             if sent:
                 self._idle_schedule.reset(batch.batch_id)
@@ -84,7 +84,7 @@ class ProviderBatchSubmitter:
                 self._idle_schedule.wait(batch.batch_id, self._clock())
 
     async def _send(self, batch: Batch) -> bool:
-        """Form a provider batch and submit it; False if there is nothing to be asked."""
+        """Build a provider batch and submit it; False if there are no requests."""
         if spec_of(batch).batch_api is None:
             await self._release(batch)
             return False
@@ -95,7 +95,7 @@ class ProviderBatchSubmitter:
         return True
 
     async def submit(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
-        """Submit what is written down; what was certainly not created is asked in another."""
+        """Submit a stored provider batch; if the provider created none, its requests go to another one."""
         try:
             with tracing.alone("eval.batch_api.submit", batch_id=batch.batch_id) as span:
                 span.set_attribute("request_count", provider_batch.size)
@@ -106,12 +106,16 @@ class ProviderBatchSubmitter:
             if isinstance(refusal, SubmissionRejected):
                 raise
         else:
-            told = {"batch_id": batch.batch_id, "provider_id": provider_id, "requests": provider_batch.size}
-            logger.info("a provider batch is submitted", extra=told)
+            fields = {
+                "batch_id": batch.batch_id,
+                "provider_id": provider_id,
+                "requests": provider_batch.size,
+            }
+            logger.info("provider batch submitted", extra=fields)
             telemetry.count_submitted(spec_of(batch).targets[provider_batch.target].type)
 
     async def abandon(self, provider_batch: ProviderBatch) -> None:
-        """Let the evaluations of a provider batch that was not created be asked in another."""
+        """Close a provider batch that was not created; another one takes its requests."""
         await self._context.repository.close(
             provider_batch, ProviderBatchState.ABANDONED, now=self._context.now()
         )
@@ -120,11 +124,11 @@ class ProviderBatchSubmitter:
         self.expect(provider_batch.batch_id)
 
     async def _pause(self, batch: Batch, why: str) -> None:
-        logger.warning("a batch is paused", extra={"batch_id": batch.batch_id, "why": why})
+        logger.warning("batch paused", extra={"batch_id": batch.batch_id, "why": why})
         await self._context.ledger.request_state(batch.batch_id, "paused", by="coordinator", reason=why)
 
     async def _release(self, batch: Batch) -> None:
-        """Tell executors of what waits for a provider though nobody wants to ask one any more."""
+        """Publish to executors the requests of a batch that no longer uses provider batches."""
         spec, seen_at = self._released.get(batch.batch_id, (b"", 0.0))
         if spec == batch.spec and self._clock() - seen_at < RELEASE_AGAIN:
             return
@@ -133,8 +137,8 @@ class ProviderBatchSubmitter:
             epochs = await self._context.epochs.refresh()
             limit = min(room, self._context.settings.page)
             released = await self._context.repository.release(batch, epochs=epochs, limit=limit)
-            told = ((one.events, self._context.epochs.of(one.evaluation_id)) for one in released)
-            await self._publisher.publish(layout_of(batch), told)
+            in_epochs = ((one.events, self._context.epochs.of(one.evaluation_id)) for one in released)
+            await self._publisher.publish(layout_of(batch), in_epochs)
             room -= len(released)
             if len(released) < limit:
                 self._released[batch.batch_id] = batch.spec, self._clock()

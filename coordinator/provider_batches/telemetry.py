@@ -1,4 +1,4 @@
-"""What is counted of provider batches, in the names of docs/reference/telemetry.md."""
+"""Metrics of provider batches; `docs/reference/telemetry.md` lists them."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -18,28 +18,30 @@ _meter = get_meter("scoreline.coordinator")
 
 SUBMITTED = _meter.create_counter("eval_batch_api_submitted_total", description="Batches submitted")
 REQUESTS = _meter.create_counter("eval_batch_api_requests_total", description="Results collected")
-SAVED = _meter.create_counter("eval_batch_api_saved_usd_total", description="What the discount came to")
+SAVED = _meter.create_counter(
+    "eval_batch_api_saved_usd_total", description="US dollars saved by the discount"
+)
 UNTIL_ENDED = _meter.create_histogram(
     "eval_batch_api_poll_duration_seconds",
-    description="From submission to its end",
+    description="Time from submission to the end",
     explicit_bucket_boundaries_advisory=SECONDS,
 )
 
 
 def count_submitted(provider: str) -> None:
-    """Count a batch that a provider has."""
+    """Count a submitted provider batch."""
     SUBMITTED.add(1, {"provider": provider})
 
 
 def count_ended(provider: str, provider_batch: ProviderBatch, now: datetime) -> None:
-    """Note how long a provider took."""
+    """Record how long a provider batch took."""
     if provider_batch.submitted_at:
         taken = (now - provider_batch.submitted_at).total_seconds()
         UNTIL_ENDED.record(max(0.0, taken), {"provider": provider})
 
 
 def count_results(this: CollectionRun, outcomes: Collection[Outcome]) -> None:
-    """Count results that were put on record, and what they would have cost besides."""
+    """Count recorded results, and the cost that the discount saved."""
     provider = this.spec.targets[this.provider_batch.target].type
     for outcome, many in Counter(map(_kind, outcomes)).items():
         REQUESTS.add(many, {"provider": provider, "outcome": outcome})

@@ -276,7 +276,9 @@ def test_a_loss_that_nobody_had_claimed_is_never_the_last() -> None:
 def test_giving_up_is_legal_for_what_was_never_tried() -> None:
     """An attempt of which somebody may have been told is replaced by one that opens and fails at once."""
     known = logged("queued")
-    events = OPENER.give_up(row_of(known), known, p.ErrorDetail("dependency", "needs another"), told=True)
+    events = OPENER.give_up(
+        row_of(known), known, p.ErrorDetail("dependency", "needs another"), was_published=True
+    )
     state = life.evolve(life.evolve(life.UnopenedState(), known[1, 0]), events[0])
     assert isinstance(life.evolve(state, events[1]), life.FailedState)
 
@@ -285,7 +287,7 @@ def test_an_attempt_that_nobody_was_told_of_fails_by_itself() -> None:
     """Nobody else can write to it, and nothing was tried twice."""
     known = logged("queued")
     [failed] = OPENER.give_up(
-        row_of(known), known, p.ErrorDetail("dependency", "needs another"), told=False
+        row_of(known), known, p.ErrorDetail("dependency", "needs another"), was_published=False
     )
     state = life.evolve(life.evolve(life.UnopenedState(), known[1, 0]), failed)
     assert isinstance(state, life.FailedState)
