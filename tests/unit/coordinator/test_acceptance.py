@@ -1,4 +1,4 @@
-"""Accepting a batch: numbered, opened, linked, and answered where an earlier batch knows the answer."""
+"""Acceptance of a batch: evaluations are numbered, opened, linked, and answered from the cache."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
@@ -23,7 +23,7 @@ SPEC = BatchSpec("a batch", (TargetSpec("simulated", "simulated"),), retries=5)
 
 
 class Books(MemoryLedger):
-    """A ledger that knows some answers, and remembers what it was asked for."""
+    """A ledger with some cached answers, which records the cache keys it was queried for."""
 
     def __init__(self, **answers: Event) -> None:
         super().__init__(MemoryStore(lambda: 0.0), shards=DEFAULT_SHARDS, now=lambda: START)
@@ -42,7 +42,7 @@ class Books(MemoryLedger):
 
 
 async def accepted(books: Books, *evaluations: NewEvaluation, **head: object) -> int:
-    """Have a batch of these accepted."""
+    """Accept a batch of these evaluations."""
 
     async def each() -> AsyncIterator[NewEvaluation]:
         for one in evaluations:
@@ -57,7 +57,7 @@ def case(number: int) -> p.Case:
 
 
 async def test_evaluations_are_numbered_in_order() -> None:
-    """Each opens with its case, its place, and all its retries."""
+    """Each evaluation opens with its case, variant, repetition and all its retries."""
     books = Books()
     assert (
         await accepted(books, NewEvaluation(case(1)), NewEvaluation(case(2), variant=3, repetition=7)) == 2
@@ -69,8 +69,8 @@ async def test_evaluations_are_numbered_in_order() -> None:
     assert (opening.key, opening.batch_id, opening.occurred_at) == ((1, 0), "nightly", START)
 
 
-async def test_a_batch_keeps_what_was_said_of_it() -> None:
-    """Name, priority, project, spec, and until when."""
+async def test_a_batch_keeps_its_attributes() -> None:
+    """The ledger stores name, priority, project, spec and deadline."""
     books = Books()
     await accepted(
         books, NewEvaluation(case(1)), project="ours", priority=4, max_duration=timedelta(hours=2)
@@ -83,8 +83,8 @@ async def test_a_batch_keeps_what_was_said_of_it() -> None:
     assert (batch.state, batch.finished, batch.published_to) == ("running", False, "")
 
 
-async def test_nothing_to_do_is_done() -> None:
-    """A batch of no cases is over when it is accepted."""
+async def test_a_batch_without_cases_is_complete() -> None:
+    """A batch without cases is finished as soon as it is accepted."""
     books = Books()
     assert await accepted(books) == 0
     batch = await books.batch("nightly")
@@ -93,7 +93,7 @@ async def test_nothing_to_do_is_done() -> None:
 
 
 async def test_places_in_a_group_become_links() -> None:
-    """By ids, with the names under which answers are recalled; who recalls says so to its executor."""
+    """Links hold evaluation ids and field names, and the opening marks an evaluation with recalls."""
     books = Books()
     await accepted(
         books,
@@ -109,13 +109,13 @@ async def test_places_in_a_group_become_links() -> None:
     assert [(await books.opening(number)).in_group for number in (1, 2, 3)] == [False, False, True]
 
 
-SAID = event(p.Responded(output="42", usage=p.TokenUsage(3), cost_usd=0.5, latency_ms=8.0), sequence=3)
+RESPONSE = event(p.Responded(output="42", usage=p.TokenUsage(3), cost_usd=0.5, latency_ms=8.0), sequence=3)
 CACHED = p.Answer("42", p.TokenUsage(3), 0.5, 8.0, cached=True)
 
 
-async def test_known_answers_are_put_to_their_questions() -> None:
-    """Marked as cached; others stay open, and what was recorded is not overwritten."""
-    books = Books(known=SAID)
+async def test_cached_answers_are_filled_in() -> None:
+    """A cached answer is marked as such; it replaces no recorded answer, and other evaluations stay open."""
+    books = Books(known=RESPONSE)
     recorded = p.Answer("41")
     await accepted(
         books,
@@ -129,16 +129,16 @@ async def test_known_answers_are_put_to_their_questions() -> None:
     assert books.asked == [["known", "unknown"]]
 
 
-async def test_nobody_looks_for_answers_that_nobody_wants() -> None:
-    """Without keys the cache is not asked."""
+async def test_the_cache_is_not_queried_without_keys() -> None:
+    """Evaluations without a cache key cause no cache lookup."""
     books = Books()
     await accepted(books, NewEvaluation(case(1)), NewEvaluation(case(2)))
     assert books.asked == []
 
 
 @pytest.mark.parametrize("keyed", [lambda _: True, lambda n: n % 3 == 0, lambda n: n > LOOK_UP])
-async def test_order_survives_the_look_up(keyed: object) -> None:
-    """However questions with and without keys are mixed, and however many looks it takes."""
+async def test_the_cache_lookup_keeps_the_order(keyed: object) -> None:
+    """Evaluations with and without keys keep their order over several lookups."""
     assert callable(keyed)
     books = Books()
     many = [
@@ -157,7 +157,7 @@ async def test_order_survives_the_look_up(keyed: object) -> None:
 
 @pytest.mark.parametrize(("share", "fewest", "most"), [(0.0, 0, 0), (0.5, 100, 300), (1.0, 400, 400)])
 async def test_a_share_of_evaluations_is_traced(share: float, fewest: int, most: int) -> None:
-    """Each of them begins a trace; the others have no word of one."""
+    """A sampled evaluation starts a trace; the others have no traceparent."""
     books, evaluations = Books(), [NewEvaluation(case(number)) for number in range(400)]
     with tracing_spans() as spans:
         await accepted(books, *evaluations, traced=share)
@@ -168,7 +168,7 @@ async def test_a_share_of_evaluations_is_traced(share: float, fewest: int, most:
 
 
 async def test_chunks_are_bounded_in_bytes_and_in_links():
-    """Few large evaluations, or few with many links, are inserted before they fill the memory."""
+    """A chunk of few large evaluations, or of few with many links, is inserted early."""
 
     async def chunk_sizes(body: bytes, link: SerialLink | None, count: int) -> list[int]:
         async def each() -> AsyncIterator[AcceptedEvaluation]:
@@ -183,8 +183,8 @@ async def test_chunks_are_bounded_in_bytes_and_in_links():
     assert max(await chunk_sizes(b"small", linked, 100)) * 1_000 * LINK_BYTES < 2 * ACCEPT_BYTES
 
 
-async def test_questions_of_large_cases_are_looked_up_before_they_fill_the_memory(monkeypatch):
-    """The cache is asked for few questions at a time where their cases are large."""
+async def test_cache_lookups_are_bounded_in_bytes(monkeypatch):
+    """Large cases are looked up in smaller groups."""
     monkeypatch.setattr("coordinator.acceptance.LOOK_UP_BYTES", 40_000)
     books, large = Books(), "x" * 10_000
     many = [NewEvaluation(p.Case(str(n), large, None), cache_key=f"key-{n}") for n in range(9)]

@@ -1,4 +1,4 @@
-"""The next attempt, given all that is on record: what goes along, what is left, and when it is enough."""
+"""The next attempt, given the recorded events: what it carries, the retries left, and when none are."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -31,7 +31,7 @@ CLAIMED = "provisioning running"
 
 
 def logged(*attempts: str, **own: Any) -> Logged:
-    """Put attempts on record, numbered from 1."""
+    """Record attempts, numbered from 1."""
     events = (
         event
         for number, words in enumerate(attempts, start=1)
@@ -41,7 +41,7 @@ def logged(*attempts: str, **own: Any) -> Logged:
 
 
 def row_of(known: Logged, *, owner: str | None = "executor-9") -> EvaluationRow:
-    """Return the row of an evaluation that has come so far."""
+    """Return the row of an evaluation with these events."""
     state: life.State = life.UnopenedState()
     for key in sorted(known):
         state = life.evolve(state, known[key])
@@ -61,11 +61,11 @@ def opening(events: Sequence[Event]) -> p.Queued:
     return data
 
 
-# -- what goes along
+# -- what is carried over
 
 
-def test_the_next_attempt_is_the_last_one_opened_anew() -> None:
-    """The same case, variant and repetition; a new number, a reason, the epoch of now."""
+def test_the_next_attempt_repeats_the_last_opening() -> None:
+    """It has the same case, variant and repetition, the next number, a reason and the current epoch."""
     first = p.Queued(case=CASE, variant=3, repetition=2, in_group=True)
     [event] = again(logged(f"queued {CLAIMED} retrying", queued=first), "retry")
     assert (event.key, event.source, event.occurred_at) == ((2, 0), "coordinator", START)
@@ -75,22 +75,22 @@ def test_the_next_attempt_is_the_last_one_opened_anew() -> None:
     )  # fmt: skip
 
 
-def test_an_answer_on_record_goes_along() -> None:
-    """With what it cost, so that nobody asks again."""
-    said = p.Responded(output="42", usage=p.TokenUsage(input_tokens=3), cost_usd=0.5, latency_ms=9.0)
-    known = logged(f"queued {CLAIMED} responded retrying", responded=said)
+def test_a_recorded_answer_is_carried_over() -> None:
+    """The next opening has the answer with its cost, so no call is repeated."""
+    response = p.Responded(output="42", usage=p.TokenUsage(input_tokens=3), cost_usd=0.5, latency_ms=9.0)
+    known = logged(f"queued {CLAIMED} responded retrying", responded=response)
     assert opening(again(known, "retry")).answer == p.Answer("42", p.TokenUsage(3), 0.5, 9.0)
 
 
-def test_an_answer_outlives_attempts_that_had_none() -> None:
-    """It is carried on by the openings, and found even where one of them did not have it."""
+def test_an_answer_is_found_behind_attempts_without_one() -> None:
+    """Openings carry it, and it is found even where one of them lacks it."""
     known = logged(f"queued {CLAIMED} responded", f"queued:lost {CLAIMED}", f"queued:lost {CLAIMED}")
     answer, attempt = newest_answer(known)
     assert (answer, attempt) == (p.Answer("4", p.TokenUsage(7, 1), 0.001), 1)
 
 
 def test_the_newest_answer_wins() -> None:
-    """Of two that were paid for."""
+    """Of two paid answers, the next opening has the newer one."""
     newer = history(f"queued:lost {CLAIMED} responded", attempt=2, responded=p.Responded(output="five"))
     known = {**logged(f"queued {CLAIMED} responded"), **{event.key: event for event in newer}}
     answer, attempt = newest_answer(known)
@@ -98,15 +98,15 @@ def test_the_newest_answer_wins() -> None:
     assert (answer.output, attempt) == ("five", 2)
 
 
-def test_an_answer_that_was_known_at_the_start_goes_along() -> None:
-    """Recorded, or cached."""
+def test_an_answer_of_the_first_opening_is_carried_over() -> None:
+    """A recorded or cached answer stays with the evaluation."""
     recorded = p.Queued(case=CASE, answer=p.Answer("4", cached=True))
     known = logged(f"queued {CLAIMED} retrying", queued=recorded)
     assert opening(again(known, "retry")).answer == p.Answer("4", cached=True)
 
 
-def test_scores_go_along_with_their_answer() -> None:
-    """Those of the newest answer, the newest of each evaluator."""
+def test_scores_are_carried_over_with_their_answer() -> None:
+    """The next opening has the newest score of each evaluator for the newest answer."""
     known = logged(f"queued {CLAIMED} responded scored scored")
     other = history(
         "queued:lost provisioning running responded scored",
@@ -119,8 +119,8 @@ def test_scores_go_along_with_their_answer() -> None:
     assert opening(again(both, "lost")).scores == (p.Score("judge", 0.5, cost_usd=0.1),)
 
 
-def test_a_score_that_came_late_goes_along_with_those_who_took_its_answer_over() -> None:
-    """It was given to the same answer, so it is not paid for again, though an opening went without it."""
+def test_a_late_score_is_carried_over_with_its_answer() -> None:
+    """It belongs to the same answer, so it is not paid twice, though an opening in between lacks it."""
     taken_over = p.Queued(case=CASE, answer=p.Answer("4"), reason=p.OpeningReason.LOST)
     second = history("queued", attempt=2, queued=taken_over)
     known = {**logged(f"queued {CLAIMED} responded scored"), **{event.key: event for event in second}}
@@ -128,8 +128,8 @@ def test_a_score_that_came_late_goes_along_with_those_who_took_its_answer_over()
     assert [score.evaluator for score in opening(again(known, "lost")).scores] == ["exact"]
 
 
-def test_scores_that_came_along_are_kept_and_replaced_one_by_one() -> None:
-    """An opening brings scores, the attempt adds to them."""
+def test_carried_scores_are_replaced_by_evaluator() -> None:
+    """A new score replaces only the carried score of the same evaluator."""
     brought = p.Queued(
         case=CASE, answer=p.Answer("4"), scores=(p.Score("exact", 0.0), p.Score("regex", 1.0))
     )
@@ -141,21 +141,21 @@ def test_scores_that_came_along_are_kept_and_replaced_one_by_one() -> None:
 
 
 def test_without_an_answer_there_are_no_scores() -> None:
-    """A score of nothing can't be."""
+    """An opening without an answer carries no score."""
     assert opening(again(logged(f"queued {CLAIMED}"), "lost")).scores == ()
 
 
-def test_an_evaluation_without_an_opening_was_never_accepted() -> None:
-    """That is said aloud."""
+def test_an_evaluation_without_an_opening_is_an_error() -> None:
+    """The lookup of a missing opening raises."""
     with pytest.raises(LookupError, match="can't have been accepted"):
         last_opening({})
 
 
-# -- what is no retry
+# -- attempts that are no retry
 
 
 def closed_as(kind: str) -> dict[str, p.AnyPayload]:
-    """Close attempts for this kind of fault."""
+    """Close attempts with this kind of fault."""
     return {"retrying": p.Retrying(p.ErrorDetail(kind=kind), START)}
 
 
@@ -173,21 +173,21 @@ def closed_as(kind: str) -> dict[str, p.AnyPayload]:
         ),
     ],
 )
-def test_an_attempt_after_one_that_was_not_tried_is_marked(
+def test_an_attempt_that_is_no_retry_is_marked(
     words: str, reason: str, own: dict[str, p.AnyPayload], shown: str, *, resumed: bool | None
 ) -> None:
-    """A hand-back, a move, and what never started are no retries; of the unclaimed no executor was lost."""
+    """After a hand-back, a move or a lost start the opening is resumed; unclaimed means not lost."""
     queued = opening(again(logged(words, **own), reason))
     assert (queued.reason, queued.resumed) == (p.OpeningReason(shown), resumed)
 
 
-def test_the_mark_is_not_carried_on() -> None:
-    """An attempt that was continued and then failed is followed by a retry."""
+def test_the_mark_is_not_carried_over() -> None:
+    """A resumed attempt that fails is followed by an ordinary retry."""
     first = p.Queued(case=CASE, resumed=True)
     assert opening(again(logged(f"queued {CLAIMED} retrying", queued=first), "retry")).resumed is None
 
 
-# -- the budget
+# -- retries
 
 
 @pytest.mark.parametrize(
@@ -208,12 +208,12 @@ def test_the_mark_is_not_carried_on() -> None:
     ],
 )
 def test_charges(attempts: list[str], charges: Charges) -> None:
-    """Faults that pass and executors that were lost, since an operator last asked; nothing else."""
+    """Only transient faults and lost executors since the last retry by an operator are charged."""
     assert charges_of(logged(*attempts)) == charges
 
 
 def test_work_that_never_started_uses_up_no_retry() -> None:
-    """An executor that died right after its claim leaves the allowance as it was."""
+    """An executor that dies right after its claim leaves the retries unchanged."""
     unstarted = again(logged("queued provisioning"), "lost", retries=0)
     assert [event.type for event in unstarted] == ["queued"]
     started = again(logged(f"queued {CLAIMED}"), "lost", retries=0)
@@ -221,15 +221,15 @@ def test_work_that_never_started_uses_up_no_retry() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(UNCHARGED_KINDS))
-def test_what_is_nobodys_fault_costs_nothing(kind: str) -> None:
-    """Rate limits and shutdowns leave the retries as they are."""
+def test_rate_limits_and_shutdowns_use_up_no_retry(kind: str) -> None:
+    """The next opening has as many retries as the last one."""
     patience = p.Retrying(error=p.ErrorDetail(kind=kind), retry_at=START)
     known = logged(*[f"queued {CLAIMED} retrying"] * 5, retrying=patience)
     assert opening(again(known, "retry")).retries == 3
 
 
 def test_retries_count_down() -> None:
-    """What is left travels with the opening, for the executor to decide by."""
+    """The opening carries the retries left, by which the executor decides."""
     attempts: list[str] = []
     left = []
     for _ in range(5):
@@ -238,14 +238,14 @@ def test_retries_count_down() -> None:
     assert left == [2, 1, 0, 0, 0]
 
 
-def test_an_operator_gives_all_of_them_anew() -> None:
-    """However many were used up before, and by whomever."""
+def test_a_retry_by_an_operator_restores_all_retries() -> None:
+    """Charges of earlier attempts no longer count."""
     known = logged(f"queued {CLAIMED} retrying", f"queued:retry {CLAIMED}", f"queued:lost {CLAIMED} failed")
     assert opening(again(known, "operator")).retries == 3
 
 
-def test_a_case_that_kills_its_executors_is_given_up() -> None:
-    """After the third, whatever its budget: opened, and failed at once, with both events legal."""
+def test_a_case_that_loses_its_executors_fails() -> None:
+    """After the third loss the next attempt opens and fails at once, whatever its retries; both are legal."""
     known = logged(*[f"queued {CLAIMED}"] * LOST_LIMIT)
     queued, failed = again(known, "lost", retries=100)
     assert (queued.key, failed.key) == ((4, 0), (4, 1))
@@ -259,7 +259,7 @@ def test_a_case_that_kills_its_executors_is_given_up() -> None:
 
 
 def test_a_lost_executor_uses_up_a_retry() -> None:
-    """With none left, the first loss is the last."""
+    """Without a retry left, the first loss fails the evaluation."""
     known = logged(f"queued {CLAIMED}")
     assert len(again(known, "lost", retries=1)) == 1
     *_, failed = again(known, "lost", retries=0)
@@ -267,14 +267,14 @@ def test_a_lost_executor_uses_up_a_retry() -> None:
     assert "lost once" in failed.data.error.message
 
 
-def test_a_loss_that_nobody_had_claimed_is_never_the_last() -> None:
-    """Redis was lost, again and again: the case has done nothing."""
+def test_the_loss_of_an_unclaimed_attempt_is_never_the_last() -> None:
+    """Repeated data loss in Redis fails no evaluation, because its case was never run."""
     known = logged("queued", *["queued:lost"] * 9)
     assert len(again(known, "lost", retries=0)) == 1
 
 
-def test_giving_up_is_legal_for_what_was_never_tried() -> None:
-    """An attempt of which somebody may have been told is replaced by one that opens and fails at once."""
+def test_giving_up_a_published_attempt_opens_the_next() -> None:
+    """The next attempt opens, which fences the published one, and fails at once."""
     known = logged("queued")
     events = OPENER.give_up(
         row_of(known), known, p.ErrorDetail("dependency", "needs another"), was_published=True
@@ -283,8 +283,8 @@ def test_giving_up_is_legal_for_what_was_never_tried() -> None:
     assert isinstance(life.evolve(state, events[1]), life.FailedState)
 
 
-def test_an_attempt_that_nobody_was_told_of_fails_by_itself() -> None:
-    """Nobody else can write to it, and nothing was tried twice."""
+def test_giving_up_an_unpublished_attempt_fails_it() -> None:
+    """The coordinator is its only writer, so no further attempt opens."""
     known = logged("queued")
     [failed] = OPENER.give_up(
         row_of(known), known, p.ErrorDetail("dependency", "needs another"), was_published=False
@@ -302,8 +302,8 @@ LIVES = st.lists(
 
 
 @given(LIVES, st.sampled_from(["lost", "retry", "operator"]), st.integers(0, 5))
-def test_whatever_happened_the_next_attempt_is_legal(lives: list[str], reason: str, retries: int) -> None:
-    """Its number follows, its events do, and its budget never grows without an operator."""
+def test_the_next_attempt_is_legal_after_any_history(lives: list[str], reason: str, retries: int) -> None:
+    """Numbers and events are legal, and retries never grow without an operator."""
     known = logged(*(f"queued:lost {words}".strip() for words in lives))
     events = again(known, reason, retries=retries)
     state: life.State = life.UnopenedState()
@@ -319,8 +319,8 @@ def test_whatever_happened_the_next_attempt_is_legal(lives: list[str], reason: s
 
 
 @given(LIVES, LIVES)
-def test_an_operator_is_a_new_beginning(before: list[str], after: list[str]) -> None:
-    """What is charged after an operator asked does not depend on what had happened before."""
+def test_charges_start_anew_after_an_operators_retry(before: list[str], after: list[str]) -> None:
+    """Charges after a retry by an operator do not depend on the history before it."""
     later = [f"queued:lost {words}".strip() for words in after]
     later[0] = later[0].replace("lost", "operator")
     earlier = [f"queued:lost {words}".strip() for words in before]

@@ -1,4 +1,4 @@
-"""The coordinator's side of budgets: accounts, executors that die, and when a batch pauses."""
+"""The budget keeper: accounts, dead executors, and when a batch pauses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ EACH = Amount(DOLLAR // 10)
 
 
 class LedgerBySource(MemoryLedger):
-    """A ledger whose recorded spend by source is given, not summed from events."""
+    """A ledger whose recorded spend by source is set by the test, not summed from events."""
 
     recorded: Mapping[str, str] = {}
 
@@ -40,7 +40,7 @@ class LedgerBySource(MemoryLedger):
 
 @dataclass
 class World:
-    """A keeper without servers, and what it keeps."""
+    """A budget keeper in memory, with its ledger and accounts."""
 
     now: float = 1_000.0
     is_settled: bool = True
@@ -74,8 +74,8 @@ class World:
         return grant
 
 
-async def test_a_dead_executors_calls_are_written_down_as_spend() -> None:
-    """At once, unless Redis was just lost and heartbeats say nothing."""
+async def test_calls_of_a_dead_executor_are_recorded_as_spend() -> None:
+    """They are recorded at once, except in the grace period, when missing heartbeats prove nothing."""
     world = World()
     await world.keeper.publish(world.batch())
     await world.reserve("a", 3)
@@ -89,8 +89,8 @@ async def test_a_dead_executors_calls_are_written_down_as_spend() -> None:
     assert world.ledger.batches.held["b"].unrecorded_usd == Decimal("0.3")
 
 
-async def test_an_account_that_was_lost_is_created_again_and_waits_for_declarations() -> None:
-    """What was last seen of executors counts meanwhile; then what is left is granted again."""
+async def test_a_lost_account_is_created_again_and_waits_for_declarations() -> None:
+    """The last known reservations count until executors declare; then the rest is granted again."""
     world = World()
     await world.keeper.publish(world.batch())
     await world.executor_registry.heartbeat(ExecutorInstance("a", "a"))
@@ -105,8 +105,8 @@ async def test_an_account_that_was_lost_is_created_again_and_waits_for_declarati
     assert (await world.reserve("c", 9)).granted == 3
 
 
-async def test_storage_that_is_behind_is_not_taken_for_lost_spend() -> None:
-    """An earlier wait that a call has ended, or one in which storage moves on, uses up no time."""
+async def test_lagging_storage_is_not_unrecorded_spend() -> None:
+    """The wait starts again when a call ends it, and whenever storage advances."""
     world = World()
     await world.keeper.publish(world.batch())
     await world.executor_registry.heartbeat(ExecutorInstance("a", "a"))
@@ -123,8 +123,8 @@ async def test_storage_that_is_behind_is_not_taken_for_lost_spend() -> None:
     assert world.ledger.batches.held["b"].unrecorded_usd == 0
 
 
-async def test_a_batch_pauses_when_nothing_is_held_and_all_is_on_record() -> None:
-    """Not while a call is under way, nor before the figure is final, unless storage takes too long."""
+async def test_a_batch_pauses_when_nothing_is_held_and_all_is_recorded() -> None:
+    """It pauses neither during a call nor before its figure is final, unless storage takes too long."""
     world = World()
     await world.keeper.publish(world.batch())
     await world.executor_registry.heartbeat(ExecutorInstance("a", "a"))
@@ -145,8 +145,8 @@ async def test_a_batch_pauses_when_nothing_is_held_and_all_is_on_record() -> Non
     assert world.ledger.batches.held["b"].unrecorded_usd == Decimal("0.1")
 
 
-async def test_a_call_that_counts_twice_hides_no_event_that_is_not_stored_yet() -> None:
-    """A dead executor's call is an estimate and an event: another's unstored event must still arrive."""
+async def test_a_call_that_counts_twice_hides_no_unstored_event() -> None:
+    """A dead executor's call counts as estimate and event; the pause still waits for another's event."""
     world = World()
     await world.keeper.publish(world.batch())
     await world.executor_registry.heartbeat(ExecutorInstance("a", "a"))
@@ -162,8 +162,8 @@ async def test_a_call_that_counts_twice_hides_no_event_that_is_not_stored_yet() 
     assert reason.startswith("budget $1.00: $1.12 spent, of it $0.10 for calls whose cost is unknown")
 
 
-async def test_no_call_is_granted_between_the_figure_of_a_pause_and_the_pause() -> None:
-    """A smaller call than the refused one fits: either it is under way, and no pause, or it is refused."""
+async def test_no_call_is_granted_between_the_final_figure_and_the_pause() -> None:
+    """A smaller call that fits either delays the pause, or is rejected by the frozen account."""
     world = World()
     await world.keeper.publish(world.batch())
     await world.executor_registry.heartbeat(ExecutorInstance("a", "a"))

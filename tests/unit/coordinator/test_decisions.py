@@ -1,4 +1,4 @@
-"""What is opened, decided with the row locked: whatever has changed since, the row has the last word."""
+"""Decisions on the next attempt, taken with the row locked: the locked row decides."""
 
 from datetime import date
 
@@ -23,7 +23,7 @@ def factory(evaluation_id: str) -> AttemptFactory:
 
 
 def decided(decide: Decide, phase: Phase, *, attempt: int = 1) -> AttemptOpening | None:
-    """Decide about a row in this phase."""
+    """Decide on a row in this phase."""
     row = EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), Cursor(attempt, 2, phase))
     return decide(EvaluationState(row, "epoch", published=True), KNOWN)
 
@@ -38,23 +38,23 @@ GIVE_UP = decisions.give_up(factory, {EVALUATION: FAULT})
 @pytest.mark.parametrize(
     ("decide", "opens_settled"), [(TRY_AGAIN, False), (REOPEN, True), (END, False), (GIVE_UP, False)]
 )
-def test_only_an_operator_opens_what_is_settled_and_nothing_else(
+def test_each_decision_applies_only_to_its_phases(
     decide: Decide,
     opens_settled: bool,
     phase: Phase,
 ) -> None:
-    """Final is final; what has ended is not ended again; what is under way is not reopened."""
+    """Final stays final, an ended evaluation is not ended again, a running one is not reopened."""
     may_open = phase in SETTLED if opens_settled else phase not in ENDED
     assert (decided(decide, phase) is not None) is may_open
 
 
-def test_an_attempt_that_is_no_longer_the_newest_is_left_alone() -> None:
-    """Somebody else was first."""
+def test_a_decision_on_an_outdated_attempt_changes_nothing() -> None:
+    """The compare-and-set fails if another coordinator has opened a higher attempt."""
     assert decided(TRY_AGAIN, Phase.RUNNING, attempt=2) is None
 
 
-def test_an_opening_is_meant_for_the_epoch_of_its_shard() -> None:
-    """The event and the row say the same."""
+def test_an_opening_has_the_epoch_of_its_shard() -> None:
+    """The event and the row have the same epoch."""
     opening = decided(TRY_AGAIN, Phase.RUNNING)
     assert opening is not None
     [event] = opening.events
@@ -63,23 +63,23 @@ def test_an_opening_is_meant_for_the_epoch_of_its_shard() -> None:
     assert event.data.reason is p.OpeningReason.LOST
 
 
-def test_an_ending_opens_and_ends_at_once() -> None:
-    """One event, the ending itself."""
+def test_an_ending_is_an_attempt_of_one_event() -> None:
+    """The ending itself opens the attempt."""
     opening = decided(END, Phase.QUEUED)
     assert opening is not None
     assert [event.data for event in opening.events] == [ENDING]
     assert opening.events[0].key == (2, 0)
 
 
-def test_giving_up_says_why() -> None:
-    """Opened, and failed for its own reason."""
+def test_giving_up_records_the_error() -> None:
+    """The next attempt opens and fails with the evaluation's own error."""
     opening = decided(GIVE_UP, Phase.QUEUED)
     assert opening is not None
     assert opening.events[1].data == p.Failed(error=FAULT)
 
 
-def test_those_who_wait_for_their_group_get_no_epoch() -> None:
-    """Reopened, and nobody is told before their turn has come."""
+def test_an_evaluation_that_waits_for_its_group_gets_no_epoch() -> None:
+    """It is reopened, and not published before its predecessors have ended."""
     waiting = decided(decisions.reopen(factory, retries=3, waiting={EVALUATION}), Phase.FAILED)
     at_once = decided(REOPEN, Phase.FAILED)
     assert waiting is not None

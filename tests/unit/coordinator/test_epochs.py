@@ -1,4 +1,4 @@
-"""Epochs as a coordinator sees them: which one each shard is in, and for how long it has held."""
+"""The epochs that a coordinator observes: one per shard, each with a grace period."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ KEY = "evaluation-1"
 
 
 class Shards(MemoryEventLog):
-    """A log whose shards are lost one by one."""
+    """A log whose shards lose their data one by one."""
 
     def __init__(self) -> None:
         super().__init__(lambda: 0)
@@ -24,7 +24,7 @@ class Shards(MemoryEventLog):
 
 
 class Watched:
-    """Epochs, and a clock that is told the time."""
+    """An epoch tracker with a clock that the test sets."""
 
     def __init__(self) -> None:
         self.log = Shards()
@@ -34,7 +34,7 @@ class Watched:
 
 
 async def test_a_coordinator_that_has_just_started_waits() -> None:
-    """It can't know for how long the epoch has held."""
+    """It can't know how old the epoch is, so the grace period passes first."""
     watched = Watched()
     await watched.epochs.refresh()
     assert not watched.epochs.is_settled(KEY)
@@ -45,16 +45,16 @@ async def test_a_coordinator_that_has_just_started_waits() -> None:
     assert watched.epochs.all_settled
 
 
-async def test_looking_again_does_not_start_the_grace_anew() -> None:
-    """Only a change does."""
+async def test_a_further_read_does_not_restart_the_grace_period() -> None:
+    """Only a changed epoch restarts it."""
     watched = Watched()
     for watched.time in (0.0, 5.0, 10.0):
         await watched.epochs.refresh()
     assert watched.epochs.all_settled
 
 
-async def test_a_loss_starts_the_grace_anew_for_its_shard_alone() -> None:
-    """Others go on."""
+async def test_data_loss_restarts_the_grace_period_of_its_shard_only() -> None:
+    """The other shards stay settled."""
     watched = Watched()
     await watched.epochs.refresh()
     watched.time = 20.0
@@ -71,8 +71,8 @@ async def test_a_loss_starts_the_grace_anew_for_its_shard_alone() -> None:
     assert watched.epochs.all_settled
 
 
-async def test_what_was_returned_does_not_change_afterwards() -> None:
-    """It is written into rows, and compared with later looks."""
+async def test_returned_epochs_do_not_change_afterwards() -> None:
+    """A later read does not mutate the list that callers write into rows."""
     watched = Watched()
     before = await watched.epochs.refresh()
     watched.log.now[0] = "b"
@@ -80,8 +80,8 @@ async def test_what_was_returned_does_not_change_afterwards() -> None:
     assert before == ["a"] * 4
 
 
-async def test_the_grace_ends_when_the_executors_that_were_seen_have_confirmed_the_new_epoch() -> None:
-    """Heartbeats carry the confirmation; until then, what was published before the restart waits."""
+async def test_the_grace_period_ends_when_known_executors_confirm_the_epoch() -> None:
+    """Heartbeats carry the confirmation; until then, earlier publications wait."""
     watched = Watched()
     watched.log.now = ["a-1"] * 4
     for watched.time in (0.0, 5.0, 10.0):

@@ -1,4 +1,4 @@
-"""When a batch is paused because an endpoint that it needs has never answered."""
+"""The automatic pause of a batch because an endpoint that it needs has never answered."""
 
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -19,7 +19,7 @@ REFUSED = "http://x: connection refused; it has not answered yet"
 
 @dataclass
 class Looks:
-    """A coordinator's looks at one batch, and what the ledger has at each."""
+    """The checks of one batch by a coordinator, and the faults that the ledger has at each."""
 
     now: float = 100.0
     waiting: list[UnreachableEvaluation] = field(default_factory=list)
@@ -37,8 +37,8 @@ class Looks:
         return await self.contacts.reason_to_pause(self.batch)
 
 
-async def test_faults_that_last_pause_the_batch_with_target_and_address():
-    """Not before the endpoint has had its time to start."""
+async def test_lasting_faults_pause_the_batch_with_target_and_address():
+    """The batch pauses only after the endpoint has had time to start."""
     looks = Looks()
     assert await looks.look() is None
     assert await looks.look(("a", 1)) is None
@@ -48,8 +48,8 @@ async def test_faults_that_last_pause_the_batch_with_target_and_address():
     )
 
 
-async def test_fail_fast_counts_evaluations_that_found_no_connection():
-    """As many as it allows to fail, each counted once; without it, only time counts."""
+async def test_fail_fast_counts_unreachable_evaluations():
+    """Each evaluation counts once; without fail fast, only time counts."""
     for after, is_paused in ((5, True), (6, False), (0, False)):
         spec = replace(SPEC, fail_fast_after=after)
         looks = Looks(batch=replace(BATCH, spec=pack(spec)))
@@ -59,8 +59,8 @@ async def test_fail_fast_counts_evaluations_that_found_no_connection():
         assert (await looks.look(("e", 1)) is not None) == is_paused
 
 
-async def test_faults_from_before_a_pause_do_not_count_once_it_runs_again():
-    """The batch was resumed because the URL or the server was put right."""
+async def test_faults_from_before_a_pause_do_not_count_after_a_resume():
+    """The operator resumed it because URL or server was fixed."""
     looks = Looks()
     old = [(key, 1) for key in "abcdefg"]
     assert await looks.look(*old) is None
@@ -71,8 +71,8 @@ async def test_faults_from_before_a_pause_do_not_count_once_it_runs_again():
 
 
 @pytest.mark.parametrize("silence", [FORGET_AFTER + 1, 10 * FORGET_AFTER])
-async def test_faults_that_have_stopped_are_forgotten(silence):
-    """One connection refused an hour ago, and one now, are not an hour of faults."""
+async def test_old_faults_expire(silence):
+    """A fault of an hour ago and one now are not an hour of faults."""
     looks = Looks()
     await looks.look()
     await looks.look(("a", 1))
@@ -80,8 +80,8 @@ async def test_faults_that_have_stopped_are_forgotten(silence):
     assert await looks.look(("a", 2)) is None
 
 
-async def test_the_ledger_is_asked_every_other_second():
-    """However often the coordinator comes round."""
+async def test_the_ledger_is_queried_every_other_second():
+    """More frequent cycles cause no further query."""
     looks = Looks()
     await looks.look()
     assert await looks.look(*((key, 1) for key in "abcdefg"), after=LOOK_EVERY / 4) is None
@@ -89,7 +89,7 @@ async def test_the_ledger_is_asked_every_other_second():
 
 
 async def test_a_judge_is_named_instead_of_the_target():
-    """Its fault says who it is."""
+    """The reason names the evaluator that its fault names."""
     looks = Looks()
     await looks.look()
     looks.waiting = [UnreachableEvaluation("a", 1, 0, f"evaluator polite: unreachable: {REFUSED}")] * 2

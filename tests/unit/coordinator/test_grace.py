@@ -1,4 +1,4 @@
-"""The grace after an epoch change: for whom it waits, and what ends it before its time."""
+"""The grace period after an epoch change: which executors it waits for, and what ends it early."""
 
 import pytest
 
@@ -10,27 +10,27 @@ BEFORE, AFTER, LOST = "a-1", "a-2", "b-2"
 
 
 class Observed:
-    """A grace of one shard, and a coordinator that observes it every second."""
+    """The grace period of one shard, and a coordinator that observes it every second."""
 
     def __init__(self) -> None:
         self.grace = Grace(LENGTH)
         self.now = 0.0
 
     def look(self, epoch: str, **confirmed: str) -> bool:
-        """Observe an epoch and the executors registered; returns whether the grace is over."""
+        """Observe an epoch and the registered executors; returns whether the grace period is over."""
         self.grace.begin(self.now)
         self.grace.observe_epochs([epoch], self.now)
         self.grace.observe_roster({name: (it,) for name, it in confirmed.items()}, self.now)
         return self.grace.is_over(0, self.now)
 
     def fail(self, seconds: int) -> None:
-        """Try to observe while Redis is away."""
+        """Try to observe while Redis is unavailable."""
         for _ in range(seconds):
             self.now += 1
             self.grace.begin(self.now)
 
     def settled(self, **confirmed: str) -> "Observed":
-        """Observe until the first grace is over."""
+        """Observe until the first grace period is over."""
         while not self.look(BEFORE, **confirmed):
             self.now += 1
         return self
@@ -42,20 +42,20 @@ def observed() -> Observed:
 
 
 def test_it_ends_when_every_executor_has_confirmed(observed: Observed) -> None:
-    """Not with the first one."""
+    """The first confirmation alone does not end it."""
     assert not observed.look(AFTER, one=BEFORE, two=BEFORE)
     assert not observed.look(AFTER, one=AFTER, two=BEFORE)
     assert observed.look(AFTER, one=AFTER, two=AFTER)
 
 
 def test_once_over_it_stays_over(observed: Observed) -> None:
-    """An executor that starts later has nothing of an older epoch."""
+    """An executor that starts later has no events of an older epoch."""
     assert observed.look(AFTER, one=AFTER, two=AFTER)
     assert observed.look(AFTER, one=AFTER, two=AFTER, three="")
 
 
-def test_a_loss_of_the_data_waits_for_the_whole_grace(observed: Observed) -> None:
-    """Everything was lost with the random half, so that a confirmation ends nothing."""
+def test_data_loss_waits_for_the_whole_grace_period(observed: Observed) -> None:
+    """Without the data, confirmations end nothing."""
     assert not observed.look(LOST, one=LOST, two=LOST)
     observed.now += LENGTH - 0.1
     assert not observed.look(LOST, one=LOST, two=LOST)
@@ -63,16 +63,16 @@ def test_a_loss_of_the_data_waits_for_the_whole_grace(observed: Observed) -> Non
     assert observed.look(LOST, one=LOST, two=LOST)
 
 
-def test_an_executor_that_never_confirms_costs_the_whole_grace(observed: Observed) -> None:
-    """It may be of an older release, or cut off."""
+def test_an_executor_that_never_confirms_costs_the_whole_grace_period(observed: Observed) -> None:
+    """It may be of an older release, or partitioned."""
     for _ in range(10):
         assert not observed.look(AFTER, one=AFTER, two="")
         observed.now += 1
     assert observed.look(AFTER, one=AFTER, two="")
 
 
-def test_an_executor_that_does_not_return_costs_the_whole_grace(observed: Observed) -> None:
-    """Its heartbeat was lost, or expired while Redis was away: that it is not listed proves nothing."""
+def test_an_executor_that_does_not_return_costs_the_whole_grace_period(observed: Observed) -> None:
+    """Its heartbeat was lost or has expired, so its absence proves nothing."""
     for _ in range(10):
         assert not observed.look(AFTER, one=AFTER)
         observed.now += 1
@@ -80,21 +80,21 @@ def test_an_executor_that_does_not_return_costs_the_whole_grace(observed: Observ
 
 
 def test_the_roster_outlives_an_outage_longer_than_heartbeats(observed: Observed) -> None:
-    """All heartbeats have expired: those seen before the outage are awaited none the less."""
+    """After all heartbeats have expired, executors seen before the outage must still confirm."""
     observed.fail(60)
     assert not observed.look(AFTER)
     assert not observed.look(AFTER, one=AFTER)
     assert observed.look(AFTER, one=AFTER, two=AFTER)
 
 
-def test_an_executor_that_was_not_seen_before_must_confirm_too(observed: Observed) -> None:
-    """It is registered now, so that it may have claimed before."""
+def test_a_newly_registered_executor_must_confirm_too(observed: Observed) -> None:
+    """It may have claimed before the restart."""
     assert not observed.look(AFTER, one=AFTER, two=AFTER, three="")
     assert observed.look(AFTER, one=AFTER, two=AFTER, three=AFTER)
 
 
 def test_an_executor_that_left_long_before_is_not_awaited(observed: Observed) -> None:
-    """One that left just now is: it may still be sending its last events."""
+    """An executor that left just now is: it may still append its last events."""
     observed.now += 1
     observed.look(BEFORE, one=BEFORE)
     assert not observed.look(AFTER, one=AFTER)
@@ -105,8 +105,8 @@ def test_an_executor_that_left_long_before_is_not_awaited(observed: Observed) ->
     assert observed.look(AFTER, one=AFTER)
 
 
-def test_a_coordinator_that_started_after_the_change_waits_for_the_whole_grace() -> None:
-    """It does not know who was there."""
+def test_a_coordinator_started_after_the_change_waits_for_the_whole_grace_period() -> None:
+    """It does not know the executors of the old epoch."""
     observed = Observed()
     assert not observed.look(AFTER, one=AFTER)
     observed.now = LENGTH - 0.1
@@ -115,21 +115,21 @@ def test_a_coordinator_that_started_after_the_change_waits_for_the_whole_grace()
     assert observed.look(AFTER, one=AFTER)
 
 
-def test_a_coordinator_that_started_just_before_the_change_waits_for_the_whole_grace() -> None:
-    """Its first grace was not over: the change before may have been one that it knows nothing of."""
+def test_a_coordinator_started_just_before_the_change_waits_for_the_whole_grace_period() -> None:
+    """Its first grace period was not over, so an earlier change may be unknown to it."""
     observed = Observed()
     observed.look(BEFORE, one=BEFORE)
     assert not observed.look(AFTER, one=AFTER)
 
 
-def test_a_coordinator_that_did_not_look_for_long_waits_for_the_whole_grace(observed: Observed) -> None:
-    """It was frozen, or another one led: executors may have come meanwhile."""
+def test_a_coordinator_without_recent_reads_waits_for_the_whole_grace_period(observed: Observed) -> None:
+    """It was suspended or a standby, and executors may have registered meanwhile."""
     observed.now += LENGTH
     assert not observed.look(AFTER, one=AFTER, two=AFTER)
 
 
-def test_a_second_restart_waits_for_those_the_first_one_waited_for(observed: Observed) -> None:
-    """That nothing was heard of an executor in between does not make it forgotten."""
+def test_a_second_restart_waits_for_the_executors_of_the_first(observed: Observed) -> None:
+    """An executor without a heartbeat between the restarts must still confirm."""
     observed.look(AFTER, one=AFTER)
     observed.now += LENGTH - 1
     observed.look(AFTER, one=AFTER)
@@ -137,14 +137,16 @@ def test_a_second_restart_waits_for_those_the_first_one_waited_for(observed: Obs
     assert observed.look("a-3", one="a-3", two="a-3")
 
 
-def test_a_restart_after_a_loss_waits_for_the_whole_grace(observed: Observed) -> None:
-    """The loss was not over."""
+def test_a_restart_during_recovery_from_data_loss_waits_for_the_whole_grace_period(
+    observed: Observed,
+) -> None:
+    """The grace period of the data loss was not over."""
     observed.look(LOST, one=LOST, two=LOST)
     assert not observed.look("b-3", one="b-3", two="b-3")
 
 
-def test_nobody_to_confirm_is_no_confirmation() -> None:
-    """Without any executor the time decides."""
+def test_an_empty_roster_confirms_nothing() -> None:
+    """Without executors only time ends the grace period."""
     observed = Observed().settled()
     assert not observed.look(AFTER)
     observed.now += LENGTH
@@ -152,7 +154,7 @@ def test_nobody_to_confirm_is_no_confirmation() -> None:
 
 
 def test_each_shard_is_confirmed_by_itself() -> None:
-    """An executor whose tails of one shard are not yet back holds up that one alone."""
+    """An executor that has not re-appended the tails of one shard delays only that shard."""
     grace, before = Grace(LENGTH), ("a-1", "b-1")
     for now in range(11):
         grace.begin(now)

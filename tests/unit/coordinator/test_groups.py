@@ -1,4 +1,4 @@
-"""What earlier evaluations of a group leave for later ones, worked out from the log."""
+"""Contexts of serial groups: the outputs of earlier evaluations, derived from the log."""
 
 from typing import Any
 
@@ -20,14 +20,14 @@ ME = "me"
 
 
 class Books:
-    """Evaluations as a storage worker leaves them, and somebody who needs their answers."""
+    """Stored evaluations, and a later one that needs their answers."""
 
     def __init__(self) -> None:
         self.world = World()
         self.ledger = MemoryLedger(self.world.tables, shards=DEFAULT_SHARDS, now=lambda: START)
 
     async def lived(self, number: int, words: str, *, output: str = "4", **queued: Any) -> None:
-        """Let an evaluation live."""
+        """Store an evaluation with these events."""
         opening = p.Queued(case=p.Case(id=f"case-{number}", input=f"question {number}"), **queued)
         key = evaluation_id("talk", number)
         own: dict[str, Any] = {"queued": opening, "responded": p.Responded(output=output)}
@@ -35,7 +35,7 @@ class Books:
         await self.world.storage().store([key])
 
     async def left(self, **recalls: int | None) -> GroupContext:
-        """Work out what was left: fields by name, turns by `turn_n`."""
+        """Derive the context: fields by name, turns by `turn_n`."""
         needed = tuple(
             (evaluation_id("talk", number or 0), None if name.startswith("turn_") else name)
             for name, number in recalls.items()
@@ -43,13 +43,13 @@ class Books:
         return (await contexts(self.ledger, SPEC, {ME: SerialLink("before", needed)}))[ME]
 
 
-async def test_nobody_needed_is_nothing_left() -> None:
-    """An empty context, and no reason not to go on."""
+async def test_without_recalls_the_context_is_empty() -> None:
+    """It has no fields, no turns, and no missing answer."""
     assert from_json((await Books().left()).packed()) == {"stored": {}, "history": []}
 
 
 async def test_outputs_are_stored_under_their_names() -> None:
-    """Each field has the answer of the one it was asked of."""
+    """Each field has the output of its evaluation."""
     books = Books()
     await books.lived(1, DONE, output="Ada")
     await books.lived(2, DONE, output="wrote a program")
@@ -57,8 +57,8 @@ async def test_outputs_are_stored_under_their_names() -> None:
     assert (left.stored, left.missing) == ({"hero": "Ada", "deed": "wrote a program"}, None)
 
 
-async def test_turns_are_told_as_they_were() -> None:
-    """The prompt as it was rendered then, and the answer."""
+async def test_the_history_has_the_rendered_prompts() -> None:
+    """A turn is the prompt as it was rendered, and the answer."""
     books = Books()
     await books.lived(1, DONE, output="Ada")
     await books.lived(2, DONE, output="a program", variant=1)
@@ -66,22 +66,22 @@ async def test_turns_are_told_as_they_were() -> None:
     assert left.history == [("Say: question 1", "Ada"), ("Ada: question 2", "a program")]
 
 
-async def test_a_prompt_that_can_not_be_rendered_any_more_is_told_as_it_stands() -> None:
-    """A field is missing here that was there then: the turn is not lost for that."""
+async def test_a_prompt_that_can_not_be_rendered_stays_a_template() -> None:
+    """A missing field does not remove the turn."""
     books = Books()
     await books.lived(2, DONE, variant=1)
     assert (await books.left(turn_2=2)).history == [("{hero}: {input}", "4")]
 
 
-async def test_an_answer_that_was_known_from_the_start_counts() -> None:
-    """Recorded or cached: nobody was asked, and there is an answer."""
+async def test_a_recorded_or_cached_answer_counts() -> None:
+    """It is used like an answer of a call."""
     books = Books()
     await books.lived(1, "queued provisioning running completed", answer=p.Answer("known"))
     assert (await books.left(hero=1)).stored == {"hero": "known"}
 
 
-async def test_without_an_answer_it_says_whom_it_needed_and_why() -> None:
-    """The case by its name, what became of it, and the fault."""
+async def test_a_missing_answer_is_reported_with_case_and_error() -> None:
+    """The error names the case, its phase and its fault."""
     books = Books()
     await books.lived(1, "queued provisioning running failed")
     missing = (await books.left(hero=1)).missing
@@ -90,8 +90,8 @@ async def test_without_an_answer_it_says_whom_it_needed_and_why() -> None:
     )
 
 
-async def test_an_answer_without_a_verdict_is_none() -> None:
-    """Answered, and then failed to be judged: what comes after would build on sand."""
+async def test_an_answer_without_a_verdict_is_missing() -> None:
+    """An evaluation that was answered and not scored has no usable output."""
     books = Books()
     await books.lived(1, "queued provisioning running responded timed_out")
     missing = (await books.left(hero=1)).missing
@@ -99,8 +99,8 @@ async def test_an_answer_without_a_verdict_is_none() -> None:
     assert missing.message == "needs the answer to case-1, which is timed_out"
 
 
-async def test_the_first_that_is_missing_is_named() -> None:
-    """One reason is enough."""
+async def test_the_first_missing_answer_is_reported() -> None:
+    """Further missing answers are not listed."""
     books = Books()
     await books.lived(1, DONE)
     await books.lived(2, "queued provisioning running failed")
@@ -109,8 +109,8 @@ async def test_the_first_that_is_missing_is_named() -> None:
     assert "case-2" in missing.message
 
 
-async def test_somebody_unknown_is_missing_too() -> None:
-    """Not known to the ledger at all: said by its id."""
+async def test_an_unknown_evaluation_is_missing() -> None:
+    """The error names it by its id."""
     missing = (await Books().left(hero=9)).missing
     assert missing is not None
     assert "talk.00000009, which is unopened" in missing.message

@@ -1,4 +1,4 @@
-"""What a coordinator shows: named batches, the rest added up, and nothing once it leads no more."""
+"""The gauges of a coordinator: named batches, the sum of the others, and none without leadership."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -26,7 +26,7 @@ OVERVIEW = FleetOverview(
 
 
 class Clock:
-    """A clock that a test moves."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -47,8 +47,8 @@ def view(clock: Clock) -> Iterator[CoordinatorMetrics]:
         yield view
 
 
-def test_a_leader_shows_the_named_and_adds_up_the_rest(view):
-    """What can be added is there as `other`; moments, ages and shares are not."""
+def test_a_leader_reports_named_batches_and_the_sum_of_the_rest(view):
+    """Counters add up to `other`; timestamps, ages and ratios do not."""
     with view.leading():
         view.show(OVERVIEW)
         with measuring() as measured:
@@ -71,8 +71,8 @@ def test_a_leader_shows_the_named_and_adds_up_the_rest(view):
     assert gauge("eval_coordinator_leading") == 1
 
 
-def test_a_batch_without_limits_has_no_share_of_them(view):
-    """Absent, not 0: nothing can be spent of no budget."""
+def test_a_batch_without_budget_has_no_spent_ratio(view):
+    """The series is absent, not 0."""
     with view.leading():
         view.show(FleetOverview((NIGHTLY._replace(budget_spent=None),)))
         with measuring() as measured:
@@ -80,8 +80,8 @@ def test_a_batch_without_limits_has_no_share_of_them(view):
     assert measured.gauge("eval_batch_budget_spent_ratio", "nightly") is None
 
 
-def test_a_former_leader_shows_nothing_at_once(view):
-    """Its gauges vanish: frozen ones would contradict those of whoever leads now."""
+def test_a_former_leader_reports_nothing(view):
+    """Its gauges vanish at once, so they do not contradict those of the new leader."""
     with view.leading():
         view.show(OVERVIEW)
     with measuring() as measured:
@@ -96,16 +96,16 @@ def test_a_former_leader_shows_nothing_at_once(view):
     assert measured.gauge("eval_active_batches", "running") is None
 
 
-def test_an_overview_that_is_too_old_is_not_shown(view, clock):
-    """Somebody who hangs may not know yet that another leads."""
+def test_an_outdated_overview_is_not_reported(view, clock):
+    """A suspended leader may not know yet that another coordinator leads."""
     with view.leading():
         view.show(OVERVIEW)
         clock.now += STALE_AFTER
         assert view.overview is None
 
 
-def test_a_server_that_does_not_answer_is_shown(view):
-    """As of the last try."""
+def test_an_unavailable_server_is_reported(view):
+    """The gauge has the result of the last request."""
     view.dependencies.reached("redis", "postgres")
     view.dependencies.missed("redis")
     with measuring() as measured:
@@ -123,13 +123,13 @@ def test_a_server_that_does_not_answer_is_shown(view):
         ("expired", 0, "expired"),
     ],
 )
-def test_a_batch_that_is_over_has_come_to_something(state, completed, status):
-    """All verdicts, some dead letters, nothing else; or it was ended from outside."""
+def test_a_finished_batch_has_a_status(state, completed, status):
+    """The status depends on state, verdicts and dead letters."""
     assert status_of(state, completed=completed, total=BATCH.total) == status
 
 
 def test_a_batch_with_targets_of_several_types_is_mixed():
-    """And one whose targets are of one type is of that."""
+    """A batch with targets of one type has that type as its mode."""
     one, same, other = (TargetSpec(kind, kind) for kind in ("python", "python", "http"))
     assert [mode_of(BatchSpec("b", targets)) for targets in ((one, same), (one, other))] == [
         "python",

@@ -1,4 +1,4 @@
-"""Telling executors: the log first, and only what it took goes into the queue."""
+"""Publication of attempts: the log first, and only acknowledged openings get a task."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -27,7 +27,7 @@ class Stage:
         self.publisher = Publisher(self.log, self.queue)
 
     async def publish(self, *openings: Sequence[Event], epoch: str | None = None) -> int:
-        """Publish openings, in the epoch of now if no other is given."""
+        """Publish openings, by default in the current epoch."""
         return await self.publisher.publish(
             QueueLayout(BATCH, SPEC),
             [
@@ -40,7 +40,7 @@ class Stage:
         )
 
     async def tasks(self) -> list[Task]:
-        """Take all tasks there are."""
+        """Consume all tasks."""
         return [each.task for each in await self.queue.consume("executor", {BATCH: 10_000}, block=NOW)]
 
     async def logged(self, evaluation_id: str = EVALUATION) -> int:
@@ -48,16 +48,16 @@ class Stage:
         return len((await self.log.read([evaluation_id], limit=100))[0])
 
 
-async def test_an_opening_goes_into_the_log_and_its_task_into_the_queue() -> None:
-    """Both, and the task names the attempt."""
+async def test_an_opening_is_appended_and_its_task_enqueued() -> None:
+    """The task names the attempt of the opening."""
     stage = Stage()
     assert await stage.publish(history("queued:lost", attempt=3)) == 1
     assert await stage.logged() == 1
     assert await stage.tasks() == [Task(EVALUATION, 3)]
 
 
-async def test_what_was_published_may_be_published_again() -> None:
-    """The log has it once; a second task is harmless."""
+async def test_publishing_is_idempotent() -> None:
+    """The log has the opening once; a second task is harmless."""
     stage = Stage()
     for _ in range(2):
         assert await stage.publish(history("queued")) == 1
@@ -65,15 +65,15 @@ async def test_what_was_published_may_be_published_again() -> None:
     assert await stage.tasks() == [Task(EVALUATION, 1)] * 2
 
 
-async def test_an_opening_for_an_epoch_that_is_over_is_not_told() -> None:
-    """Redis was lost since: neither log nor queue hears of it."""
+async def test_an_opening_of_an_old_epoch_is_not_published() -> None:
+    """After data loss in Redis it is neither appended nor enqueued."""
     stage = Stage()
     assert await stage.publish(history("queued"), epoch="long ago") == 0
     assert (await stage.logged(), await stage.tasks()) == (0, [])
 
 
-async def test_an_opening_behind_a_fence_is_not_told() -> None:
-    """Somebody has opened a higher attempt."""
+async def test_a_fenced_opening_is_not_published() -> None:
+    """A higher attempt was opened before."""
     stage = Stage()
     await stage.publish(history("queued:lost", attempt=2))
     assert await stage.publish(history("queued")) == 0
@@ -81,7 +81,7 @@ async def test_an_opening_behind_a_fence_is_not_told() -> None:
 
 
 async def test_an_ending_has_no_task() -> None:
-    """Cancelled, out of time, or given up: there is nothing to be run."""
+    """A cancelled, expired or failed evaluation is not enqueued."""
     stage = Stage()
     endings = [
         history("cancelled", attempt=2, evaluation_id="a"),
@@ -93,16 +93,16 @@ async def test_an_ending_has_no_task() -> None:
     assert await stage.tasks() == []
 
 
-async def test_an_ending_wakes_a_reader_and_an_opening_does_not() -> None:
-    """No sweep finds what has ended; an opening has nothing in it that Postgres has not."""
+async def test_an_ending_wakes_a_storage_worker_and_an_opening_does_not() -> None:
+    """No sweep selects ended evaluations; an opening holds nothing that Postgres lacks."""
     stage = Stage()
     await stage.publish(history("queued", evaluation_id="open"))
     await stage.publish(history("cancelled", attempt=2, evaluation_id="ended"))
     assert [key for shard in stage.log.wake_ups for key in shard] == ["ended"]
 
 
-async def test_an_ending_fences_its_owner_off() -> None:
-    """Whatever the owner says then is refused."""
+async def test_an_ending_fences_the_owner() -> None:
+    """Later appends of the owner are rejected."""
     stage = Stage()
     await stage.publish(history("queued"))
     claim, running = (
@@ -115,8 +115,8 @@ async def test_an_ending_fences_its_owner_off() -> None:
     assert not reply.results[0].acknowledged
 
 
-async def test_many_are_told_in_several_round_trips() -> None:
-    """None is left out, none told twice."""
+async def test_many_openings_are_published_in_several_round_trips() -> None:
+    """Each opening is published exactly once."""
     stage = Stage()
     many = [history("queued", evaluation_id=f"evaluation-{n:04}") for n in range(2 * CHUNK + 1)]
     assert await stage.publish(*many) == len(many)
