@@ -1,9 +1,8 @@
-"""A coordinator and a provider without servers, which may die at any call, and begin again.
+"""A coordinator and a provider without servers; the coordinator may crash at any call, and start again.
 
-stage = await a_stage(cases=5)
-await stage.go_round()              # the coordinator and its provider batches, once; time goes on
-stage.provider.finish()             # the provider is done with all it has
-await stage.until_answered()
+stage = await a_stage(5)
+await stage.run_cycle()             # one cycle of the coordinator and of its provider batches
+stage.provider.finish()             # the provider ends all its batches
 """
 
 from collections import Counter
@@ -53,32 +52,32 @@ SPEC = BatchSpec("a batch", (CLAUDE,), retries=2, batch_api=BatchFallback.RESUBM
 NO_TIME = timedelta(0)
 A_ROUND = timedelta(seconds=20)
 COST = 0.5 * (10 * 10 + 2 * 100) / 1e6
-"""What one answer costs: half of what it would have."""
+"""The cost of one answer, with the discount of one half."""
 
 
 class Crash(BaseException):
-    """The process is no more."""
+    """The simulated end of the process."""
 
 
 @dataclass(slots=True)
-class Fate:
-    """Decides at which of all moments the process dies: before a call, or after it."""
+class CrashPoint:
+    """Decides at which moment the process crashes: before or after a call of a port."""
 
     at: int | None = None
     moments: int = 0
 
     def moment(self) -> None:
-        """Let a moment pass."""
+        """Count a moment; raises `Crash` at the chosen one."""
         self.moments += 1
         if self.moments - 1 == self.at:
             raise Crash
 
 
-class Mortal:
-    """Any port: there is a moment before each call of it, and one after."""
+class CrashingPort:
+    """A port with a moment for a crash before and after each of its calls."""
 
-    def __init__(self, port: Any, fate: Fate) -> None:
-        self._port, self._fate = port, fate
+    def __init__(self, port: Any, crash_point: CrashPoint) -> None:
+        self._port, self._crash_point = port, crash_point
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._port, name)
@@ -88,9 +87,9 @@ class Mortal:
 
     def _call(self, method: Callable[..., Any]) -> Callable[..., Any]:
         async def call(*args: Any, **named: Any) -> Any:
-            self._fate.moment()
+            self._crash_point.moment()
             result = await method(*args, **named)
-            self._fate.moment()
+            self._crash_point.moment()
             return result
 
         return call
@@ -98,7 +97,7 @@ class Mortal:
     def _stream(self, method: Callable[..., Any]) -> Callable[..., Any]:
         async def stream(*args: Any, **named: Any) -> AsyncIterator[Any]:
             async for one in method(*args, **named):
-                self._fate.moment()
+                self._crash_point.moment()
                 yield one
 
         return stream
@@ -106,11 +105,11 @@ class Mortal:
 
 @dataclass(slots=True)
 class Stage:
-    """The world, and whoever coordinates it at the moment."""
+    """All servers in memory, and the current coordinator."""
 
     settings: CoordinatorSettings
     now: datetime = START
-    fate: Fate = field(default_factory=Fate)
+    crash_point: CrashPoint = field(default_factory=CrashPoint)
 
     def __post_init__(self) -> None:
         self.tables = MemoryStore(self.clock)
@@ -124,7 +123,7 @@ class Stage:
         self.budgets = MemoryBudgets(self.clock)
         self.coordinator = self.another()
 
-    # Made after the fields.
+    # Set in `__post_init__`.
     tables: MemoryStore = field(init=False)
     ledger: MemoryLedger = field(init=False)
     repository: MemoryProviderBatchRepository = field(init=False)
@@ -137,34 +136,34 @@ class Stage:
     coordinator: Coordinator = field(init=False)
 
     def clock(self) -> float:
-        """Seconds since the beginning, and some."""
+        """Return monotonic seconds."""
         return 1_000.0 + (self.now - START).total_seconds()
 
     def another(self) -> Coordinator:
-        """Be a process that has just begun, and knows nothing."""
+        """Return a coordinator that has just started."""
 
-        def mortal(port: Any) -> Any:
-            return Mortal(port, self.fate)
+        def crashing(port: Any) -> Any:
+            return CrashingPort(port, self.crash_point)
 
-        provider: Any = mortal(self.provider)
+        provider: Any = crashing(self.provider)
         return Coordinator(
             *(
-                mortal(self.log),
-                mortal(self.ledger),
-                mortal(self.queue),
+                crashing(self.log),
+                crashing(self.ledger),
+                crashing(self.queue),
                 self.batch_registry,
                 self.executor_registry,
             ),
             settings=self.settings,
             now=lambda: self.now,
             clock=self.clock,
-            provider=ProviderPorts(mortal(self.repository), lambda _target: provider),
+            provider=ProviderPorts(crashing(self.repository), lambda _target: provider),
             budgets=self.budgets,
         )
 
     @property
     def operator(self) -> Operator:
-        """Be somebody at a keyboard."""
+        """Return an operator with a coordinator of its own."""
         return Operator(self.ledger, self.another(), "ada")
 
     async def submit(
@@ -173,7 +172,7 @@ class Stage:
         spec: BatchSpec = SPEC,
         max_cost_usd: Decimal | None = None,
     ) -> None:
-        """Have a batch accepted."""
+        """Accept a batch."""
 
         async def each() -> AsyncIterator[NewEvaluation]:
             for one in evaluations:
@@ -183,19 +182,19 @@ class Stage:
         await accept(self.ledger, batch, each(), now=self.now, shards=DEFAULT_SHARDS)
 
     async def store(self) -> None:
-        """Let a storage worker see all streams."""
+        """Apply all streams, as a storage worker does."""
         await Storage(self.log, self.tables, PATIENCE).store(sorted(self.tables.evaluations))
 
     async def run_cycle(self, times: int = 1) -> None:
-        """Let the coordinator and its provider batches go round; then some time passes."""
+        """Run cycles of the coordinator and of its provider batches, and advance the time after each."""
         for _ in range(times):
             await self.coordinator.run_cycle()
             assert self.coordinator.provider_batches
             await self.coordinator.provider_batches.run_cycle()
             self.now += A_ROUND
 
-    async def live(self, times: int) -> None:
-        """Go round; whoever dies is followed by another who knows nothing."""
+    async def run_cycles_with_crashes(self, times: int) -> None:
+        """Run cycles; after a crash, a new coordinator continues."""
         for _ in range(times):
             try:
                 await self.run_cycle()
@@ -203,48 +202,48 @@ class Stage:
                 self.coordinator = self.another()
 
     def row(self, number: int) -> EvaluationRow:
-        """Say where an evaluation stands."""
+        """Return the row of an evaluation."""
         return self.tables.evaluations[evaluation_id(B, number)].row
 
-    def standing(self) -> list[str]:
-        """Say of each evaluation in which attempt it is, and how it stands."""
+    def phases(self) -> list[str]:
+        """Return attempt and phase of each evaluation."""
         rows = (held.row for _, held in sorted(self.tables.evaluations.items()))
         return [f"{row.cursor.attempt} {row.cursor.phase}" for row in rows]
 
-    def story(self, number: int) -> list[str]:
-        """Tell the events of an evaluation."""
+    def events(self, number: int) -> list[str]:
+        """Return the stored events of an evaluation."""
         stored: Any = self.tables.stored_of(evaluation_id(B, number))
         keys: list[EventKey] = sorted(stored)
         return [f"{key[0]} {stored[key].type}{_verdict(stored[key].verdict)}" for key in keys]
 
     async def opening(self, number: int) -> p.Queued:
-        """Return what the newest attempt was opened with."""
+        """Return the payload of the newest opening."""
         [one] = await self.ledger.openings([evaluation_id(B, number)])
         data = one.events[0][0].data
         assert isinstance(data, p.Queued)
         return data
 
     async def tasks(self, spec: BatchSpec = SPEC) -> list[Task]:
-        """Take all tasks there are, in whichever line they wait."""
+        """Consume and ack all tasks of all queues."""
         queues = dict.fromkeys(QueueLayout(B, spec).queues, 10_000)
         taken = await self.queue.consume("executor", queues, block=NO_TIME)
         await self.queue.ack("executor", taken)
         return sorted({each.task for each in taken})
 
     def total(self) -> Progress:
-        """Add all counters up."""
+        """Return the sum of all progress counters."""
         total = Progress()
         for each in self.tables.progress.values():
             total += each
         return total
 
     def asked(self) -> Counter[int]:
-        """Count how often each evaluation was asked of the provider."""
+        """Return how often each evaluation was requested from the provider."""
         requests = (each for held in self.provider.batches.values() for each in held.requests)
         return Counter(int(each["custom_id"].rpartition("-")[2]) for each in requests)
 
     def note(self) -> str:
-        """Say what keeps the only provider batch there is."""
+        """Return the note of the only provider batch."""
         [provider_batch] = self.repository.provider_batches.values()
         return provider_batch.note
 
@@ -254,7 +253,7 @@ def _verdict(verdict: str) -> str:
 
 
 def cases(many: int, **known: p.Answer) -> list[NewEvaluation]:
-    """Make evaluations; of some the answer is known, by `_` and their number."""
+    """Create evaluations; those named by `_` and their number have an answer."""
     return [
         NewEvaluation(p.Case(id=f"case-{n}", input=f"question {n}"), answer=known.get(f"_{n}"))
         for n in range(1, many + 1)
@@ -271,7 +270,7 @@ async def a_stage(
     max_cost_usd: Decimal | None = None,
     **provider: Any,
 ) -> Stage:
-    """Make a stage with one batch on it."""
+    """Create a stage with one accepted batch."""
     a_minute = timedelta(minutes=1)
     usual = {"page": 2, "max_requests": 3, "submit_timeout": a_minute, "margin": a_minute}
     settings = ProviderBatchSettings(**{**usual, **provider})
@@ -282,5 +281,5 @@ async def a_stage(
 
 
 def with_fallback(fallback: BatchFallback, *, retries: int = 2) -> BatchSpec:
-    """Say what becomes of requests that a provider batch did not answer."""
+    """Return a spec with this fallback for requests that a provider batch did not answer."""
     return replace(SPEC, batch_api=fallback, retries=retries)

@@ -114,7 +114,7 @@ CACHED = p.Answer("42", p.TokenUsage(3), 0.5, 8.0, cached=True)
 
 
 async def test_cached_answers_are_filled_in() -> None:
-    """A cached answer is marked as such; it replaces no recorded answer, and other evaluations stay open."""
+    """A cached answer is marked as such and replaces no recorded one; other evaluations stay open."""
     books = Books(known=RESPONSE)
     recorded = p.Answer("41")
     await accepted(

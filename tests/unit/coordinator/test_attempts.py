@@ -245,7 +245,7 @@ def test_a_retry_by_an_operator_restores_all_retries() -> None:
 
 
 def test_a_case_that_loses_its_executors_fails() -> None:
-    """After the third loss the next attempt opens and fails at once, whatever its retries; both are legal."""
+    """After the third loss the next attempt opens and fails at once, legally, whatever its retries."""
     known = logged(*[f"queued {CLAIMED}"] * LOST_LIMIT)
     queued, failed = again(known, "lost", retries=100)
     assert (queued.key, failed.key) == ((4, 0), (4, 1))

@@ -14,7 +14,7 @@ from projections.ledger.memory import MemoryLedger
 from tests.builders import START, history
 from tests.storing import World
 
-SPEC = BatchSpec("talk", (TargetSpec("simulated", "simulated"),), ("Say: {input}", "{hero}: {input}"))
+SPEC = BatchSpec("talk", (TargetSpec("simulated", "simulated"),), ("Repeat: {input}", "{hero}: {input}"))
 DONE = "queued provisioning running responded completed"
 ME = "me"
 
@@ -63,7 +63,7 @@ async def test_the_history_has_the_rendered_prompts() -> None:
     await books.lived(1, DONE, output="Ada")
     await books.lived(2, DONE, output="a program", variant=1)
     left = await books.left(hero=1, turn_1=1, turn_2=2)
-    assert left.history == [("Say: question 1", "Ada"), ("Ada: question 2", "a program")]
+    assert left.history == [("Repeat: question 1", "Ada"), ("Ada: question 2", "a program")]
 
 
 async def test_a_prompt_that_can_not_be_rendered_stays_a_template() -> None:

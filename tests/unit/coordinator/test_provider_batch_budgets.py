@@ -1,4 +1,4 @@
-"""Provider batches under a budget: as large as what can be reserved, and settled with their results."""
+"""Provider batches with a budget: their size follows the reservation, and results settle it."""
 
 from decimal import Decimal
 
@@ -9,7 +9,7 @@ from tests.unit.coordinator.provider_batch_stage import COST, B, Stage, a_stage
 
 
 async def rounds(stage: Stage, times: int) -> None:
-    """Let the provider answer whatever it was asked, so many times."""
+    """Run cycles in which the provider answers every request."""
     for _ in range(times):
         await stage.run_cycle(2)
         stage.provider.finish()
@@ -20,8 +20,8 @@ def sizes(stage: Stage) -> list[int]:
     return [len(held.requests) for held in stage.provider.batches.values()]
 
 
-async def test_a_provider_batch_is_as_large_as_what_can_be_reserved() -> None:
-    """Two of the longest answers fit; once their cost is known, so do all others together."""
+async def test_a_provider_batch_is_as_large_as_its_reservation() -> None:
+    """Two of the longest answers fit; once the cost is known, all others fit together."""
     stage = await a_stage(5, max_cost_usd=Decimal("0.12"))
     await stage.run_cycle(2)
     assert sizes(stage) == [2]
@@ -34,7 +34,7 @@ async def test_a_provider_batch_is_as_large_as_what_can_be_reserved() -> None:
 
 
 async def test_a_budget_without_room_for_a_request_pauses_the_batch() -> None:
-    """One request at a time where the longest answer does not fit; then none, with the reason."""
+    """Single requests are submitted until none fits; then the batch pauses with the reason."""
     stage = await a_stage(5, max_cost_usd=Decimal("0.0004"))
     await rounds(stage, 6)
     await stage.run_cycle(4)

@@ -1,38 +1,38 @@
-"""Whenever the coordinator dies, every evaluation is asked once, answered once, and paid for once."""
+"""After a crash at any moment, every evaluation is requested, answered and paid exactly once."""
 
 import pytest
 
 from coordinator.provider_batches.provider import NoResponse
 from eventlog import payloads as p
-from tests.unit.coordinator.provider_batch_stage import COST, Fate, Stage, a_stage
+from tests.unit.coordinator.provider_batch_stage import COST, CrashPoint, Stage, a_stage
 
 CASES = 5
 ROUNDS = 60
 
 
-async def live_and_die(at: int | None, *, mute: int = 0, deaf: int = 0) -> Stage:
-    """Live through a batch, from its acceptance until every answer is in the hands of executors."""
+async def run_with_crash(at: int | None, *, mute: int = 0, deaf: int = 0) -> Stage:
+    """Run a batch from its acceptance until executors have a task for every answer."""
     stage = await a_stage(CASES)
-    stage.fate = Fate(at)
+    stage.crash_point = CrashPoint(at)
     stage.coordinator = stage.another()
     stage.provider.mute = mute
-    stage.provider.deaf = [NoResponse("nobody is there")] * deaf
-    told: set[str] = set()
+    stage.provider.deaf = [NoResponse("no connection")] * deaf
+    seen: set[str] = set()
     for round_ in range(ROUNDS):
-        await stage.live(1)
-        told |= {task.evaluation_id for task in await stage.tasks()}
-        if len(told) == CASES and not await stage.repository.list_open():
+        await stage.run_cycles_with_crashes(1)
+        seen |= {task.evaluation_id for task in await stage.tasks()}
+        if len(seen) == CASES and not await stage.repository.list_open():
             return stage
         if round_ % 3 == 2:
             stage.provider.finish()
     raise AssertionError(
-        f"told of {sorted(told)}, standing {stage.standing()}, {stage.repository.provider_batches}"
+        f"tasks of {sorted(seen)}, phases {stage.phases()}, {stage.repository.provider_batches}"
     )
 
 
 async def check(stage: Stage) -> None:
-    """See that all was asked and answered once, and paid for once."""
-    assert stage.standing() == ["2 queued"] * CASES
+    """Check that every evaluation was requested, answered and paid once."""
+    assert stage.phases() == ["2 queued"] * CASES
     for number in range(1, CASES + 1):
         opening = await stage.opening(number)
         assert opening.reason is p.OpeningReason.SCORING
@@ -47,25 +47,25 @@ async def check(stage: Stage) -> None:
     } == {"collected"}
 
 
-async def moments_of_a_life() -> int:
-    stage = await live_and_die(None)
+async def moments_of_a_run() -> int:
+    stage = await run_with_crash(None)
     await check(stage)
-    return stage.fate.moments
+    return stage.crash_point.moments
 
 
 async def test_a_crash_at_any_moment_costs_nothing() -> None:
-    """Before and after every call of every port, in turn."""
-    for at in range(await moments_of_a_life()):
-        await check(await live_and_die(at))
+    """The coordinator crashes before and after every call of every port, in turn."""
+    for at in range(await moments_of_a_run()):
+        await check(await run_with_crash(at))
 
 
 @pytest.mark.parametrize(("mute", "deaf"), [(1, 0), (2, 0), (0, 1), (1, 1)])
-async def test_a_submission_without_a_reply_is_not_made_twice(mute: int, deaf: int) -> None:
-    """Whether the provider had heard it or not."""
-    await check(await live_and_die(None, mute=mute, deaf=deaf))
+async def test_a_submission_without_a_response_is_not_repeated(mute: int, deaf: int) -> None:
+    """This holds whether the provider created the batch or not."""
+    await check(await run_with_crash(None, mute=mute, deaf=deaf))
 
 
-async def test_a_crash_beside_a_lost_reply_costs_nothing() -> None:
-    """Two mishaps are no worse than one."""
-    for at in range(0, await moments_of_a_life(), 7):
-        await check(await live_and_die(at, mute=1))
+async def test_a_crash_after_a_lost_response_costs_nothing() -> None:
+    """Both faults together repeat no request."""
+    for at in range(0, await moments_of_a_run(), 7):
+        await check(await run_with_crash(at, mute=1))

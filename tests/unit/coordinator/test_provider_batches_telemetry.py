@@ -1,4 +1,4 @@
-"""What is counted and traced of provider batches, without servers."""
+"""Metrics and spans of provider batches, without servers."""
 
 from typing import Any
 
@@ -18,19 +18,19 @@ FAULTS = {
 
 
 def outcome(request: dict[str, Any]) -> Any:
-    """Be a provider that answers the first, and fails the others in ways of their own."""
+    """Answer the first request, and fail each other one in its own way."""
     return FAULTS.get(int(request["custom_id"].rpartition("-")[2])) or echo(request)
 
 
 async def collected(stage: Stage) -> None:
-    """Let the provider do what it is asked once, and have all of it read."""
+    """Let the provider process one submission, and collect all results."""
     await stage.run_cycle(3)
     stage.provider.finish()
     await stage.run_cycle(3)
 
 
-async def test_results_are_counted_by_what_became_of_them() -> None:
-    """Each once; what the answer would have cost besides is what was saved, and what it cost is counted."""
+async def test_results_are_counted_by_outcome() -> None:
+    """Each result counts once, and the saved cost equals the discount."""
     stage = await a_stage(4)
     stage.provider.outcome = outcome
     with measuring() as measured:
@@ -42,7 +42,7 @@ async def test_results_are_counted_by_what_became_of_them() -> None:
     rounding = measured.resolution("eval_cost_usd_total")
     assert measured["eval_cost_usd_total"] == pytest.approx(COST, abs=rounding)
     assert measured["eval_tokens_total"] == 12
-    # Three fit into one; what was not answered is asked again in another.
+    # Three requests fit into one; unanswered ones are submitted again in another.
     assert measured["eval_batch_api_submitted_total", A] == 3
     assert measured.count("eval_batch_api_poll_duration_seconds", A) == 2
     assert measured.sum("eval_batch_api_poll_duration_seconds", A) > 0
@@ -52,7 +52,7 @@ async def test_results_are_counted_by_what_became_of_them() -> None:
 
 
 async def test_a_provider_batch_is_traced_from_submission_to_its_results() -> None:
-    """In spans of their own: it is of many evaluations."""
+    """Its spans are not part of an evaluation's trace, because it has many evaluations."""
     stage = await a_stage(3)
     with tracing_spans() as spans:
         await collected(stage)
@@ -65,8 +65,8 @@ async def test_a_provider_batch_is_traced_from_submission_to_its_results() -> No
     assert about["eval.batch_api.process_results"] == {"batch_id": "nightly", "result_count": 3}
 
 
-async def test_a_spent_word_of_the_provider_is_counted_once_though_read_again() -> None:
-    """Executors have no room for all: the rest is read later, from the start."""
+async def test_a_result_that_is_read_again_is_counted_once() -> None:
+    """With a full window, the remaining results are read later from the start of the file."""
     stage = await a_stage(5, window=2)
     with measuring() as measured:
         await collected(stage)

@@ -1,4 +1,4 @@
-"""What executors were told of and have not begun goes to provider batches, if somebody wants it so."""
+"""Withdrawal of published and unclaimed evaluations from executors, in favour of provider batches."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -28,7 +28,7 @@ from tests.unit.coordinator.provider_batch_stage import (
     SPEC,
     B,
     Crash,
-    Fate,
+    CrashPoint,
     Stage,
     a_stage,
     with_fallback,
@@ -40,15 +40,15 @@ LEFT_ALONE = timedelta(seconds=30)
 RECORDED = TargetSpec("recorded", "recorded:answers.jsonl", {"path": "answers.jsonl"})
 
 
-async def told(many: int = MANY, *, page: int = 2) -> Stage:
-    """Have executors told of a batch."""
+async def published(many: int = MANY, *, page: int = 2) -> Stage:
+    """Create a batch that is published to executors."""
     stage = await a_stage(many, spec=ONE_BY_ONE, page=page)
     await stage.run_cycle()
     return stage
 
 
 async def take(stage: Stage) -> Task:
-    """Be an executor that takes a task."""
+    """Consume a task as an executor."""
     [line] = cancellable_queues(B, ONE_BY_ONE)
     [delivery] = await stage.queue.consume("executor", {line: 1}, block=NO_TIME)
     await stage.queue.ack("executor", [delivery])
@@ -56,7 +56,7 @@ async def take(stage: Stage) -> Task:
 
 
 async def claim(stage: Stage, task: Task, *facts: p.AnyPayload) -> AppendResult:
-    """Be an executor that claims an attempt, and perhaps goes on with it."""
+    """Claim an attempt as an executor, and append further events to it."""
     events = [
         make_event(
             payload,
@@ -77,21 +77,21 @@ async def claim(stage: Stage, task: Task, *facts: p.AnyPayload) -> AppendResult:
 
 
 async def move(stage: Stage, fallback: BatchFallback | None = BatchFallback.RESUBMIT) -> int:
-    """Be whoever resumes; returns how many were withdrawn."""
+    """Move the batch as an operator does with a resume; returns how many were withdrawn."""
     return (await stage.operator.ask_in_batches(B, fallback)).withdrawn
 
 
 async def answered(stage: Stage) -> None:
-    """Let the storage worker, the coordinator and the provider do their part, again and again."""
+    """Run storage worker, coordinator and provider until every request is answered."""
     for _ in range(10):
         await stage.store()
         await stage.run_cycle(2)
         stage.provider.finish()
 
 
-async def test_what_nobody_has_begun_is_answered_by_provider_batches() -> None:
-    """And what an executor has in hand ends there; no retry is used up."""
-    stage = await told()
+async def test_unclaimed_evaluations_move_to_provider_batches() -> None:
+    """A claimed one stays with its executor; no retry is used up."""
+    stage = await published()
     begun = await take(stage)
     assert await claim(stage, begun) is AppendResult.OK
     moved = await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
@@ -103,7 +103,7 @@ async def test_what_nobody_has_begun_is_answered_by_provider_batches() -> None:
     assert (await stage.opening(2)).retries == SPEC.retries
     await answered(stage)
     assert stage.asked() == dict.fromkeys(range(2, MANY + 1), 1)
-    assert stage.story(2) == [
+    assert stage.events(2) == [
         *("1 queued", "1 provisioning", "1 retrying"),
         *("2 queued", "2 provisioning", "2 running", "2 responded", "3 queued"),
     ]
@@ -111,9 +111,9 @@ async def test_what_nobody_has_begun_is_answered_by_provider_batches() -> None:
     assert (scored.reason, scored.retries) == (p.OpeningReason.SCORING, SPEC.retries)
 
 
-async def test_what_an_executor_has_claimed_is_not_ended_by_a_task_that_came_twice() -> None:
-    """A task that is still in the queue says nothing: the log does."""
-    stage = await told(1)
+async def test_a_claimed_attempt_is_not_withdrawn_by_a_duplicate_task() -> None:
+    """The claim in the log decides, not the task in the queue."""
+    stage = await published(1)
     task = Task(evaluation_id(B, 1), 1)
     assert await claim(stage, task) is AppendResult.OK
     assert await move(stage) == 0
@@ -121,9 +121,9 @@ async def test_what_an_executor_has_claimed_is_not_ended_by_a_task_that_came_twi
     assert await stage.tasks() == []
 
 
-async def test_each_is_withdrawn_once_though_its_task_is_there_twice() -> None:
-    """The second claim meets the first."""
-    stage = await told(2)
+async def test_an_evaluation_with_two_tasks_is_withdrawn_once() -> None:
+    """The second claim conflicts with the first."""
+    stage = await published(2)
     [line] = cancellable_queues(B, ONE_BY_ONE)
     await stage.queue.enqueue(line, Task(evaluation_id(B, 1), 1))
     assert await move(stage) == 2
@@ -131,17 +131,17 @@ async def test_each_is_withdrawn_once_though_its_task_is_there_twice() -> None:
     assert stage.asked() == {1: 1, 2: 1}
 
 
-async def test_whoever_asks_again_withdraws_the_rest() -> None:
-    """The spec says so already: somebody died before, and that is no reason to leave what is there."""
-    stage = await told()
+async def test_a_repeated_move_withdraws_the_rest() -> None:
+    """After a crash the spec is stored already, and the remaining tasks are still withdrawn."""
+    stage = await published()
     await stage.repository.update_spec(B, pack(SPEC), by="ada", reason="provider batches")
     assert await move(stage) == MANY
     assert await move(stage) == 0
 
 
-async def test_a_crash_at_any_moment_loses_nothing_and_asks_nobody_twice() -> None:
-    """Each evaluation is asked of the provider, or an executor can claim it: never both, never neither."""
-    moments = (await _dying(10**6)).fate.moments
+async def test_a_crash_at_any_moment_loses_and_duplicates_nothing() -> None:
+    """Either the provider gets the request or an executor can claim it: never both, never neither."""
+    moments = (await _dying(10**6)).crash_point.moments
     assert moments > 10
     for at in range(moments):
         stage = await _dying(at)
@@ -152,17 +152,17 @@ async def test_a_crash_at_any_moment_loses_nothing_and_asks_nobody_twice() -> No
 
 
 async def _dying(at: int) -> Stage:
-    stage = await told()
-    stage.fate = Fate(at)
+    stage = await published()
+    stage.crash_point = CrashPoint(at)
     try:
         await move(stage)
     except Crash:
-        stage.fate.at = None
+        stage.crash_point.at = None
     return stage
 
 
 async def _claimable(stage: Stage) -> list[int]:
-    """Take all there is, as executors do, from the dead as well; returns what could be claimed."""
+    """Consume all tasks as executors do, stalled ones included; returns what could be claimed."""
     stage.now += LEFT_ALONE
     [line] = cancellable_queues(B, ONE_BY_ONE)
     await stage.executor_registry.heartbeat(ExecutorInstance("executor", "executor"))
@@ -174,23 +174,23 @@ async def _claimable(stage: Stage) -> list[int]:
     return [int(task.evaluation_id.rpartition(".")[2]) for task in claimed]
 
 
-async def test_what_was_withdrawn_goes_back_if_minds_are_changed() -> None:
-    """Before the next attempt is open, and after."""
+async def test_withdrawn_evaluations_return_to_executors_if_moved_back() -> None:
+    """This holds before and after the next attempt is open."""
     for is_open in (False, True):
-        stage = await told()
+        stage = await published()
         await move(stage)
         await stage.store()
         if is_open:
             await stage.coordinator.run_cycle()
         await move(stage, None)
-        await stage.run_cycle(4)  # over a minute: nobody saw in between that it was to be asked
+        await stage.run_cycle(4)  # over a minute: the submitter did not run while provider batches were on
         assert [task.attempt for task in await stage.tasks()] == [2] * MANY
         assert stage.provider.batches == {}
 
 
-async def test_what_was_told_before_redis_started_again_is_moved_too() -> None:
-    """Nobody can claim it: as when embedded servers stop with the last command, and start with the next."""
-    stage = await told()
+async def test_evaluations_published_before_a_restart_of_redis_move_too() -> None:
+    """They can't be claimed, as when embedded servers restart between two commands."""
+    stage = await published()
     stage.log.restart()
     assert await move(stage) == MANY
     await answered(stage)
@@ -198,10 +198,10 @@ async def test_what_was_told_before_redis_started_again_is_moved_too() -> None:
     assert [task.attempt for task in await stage.tasks()] == [3] * MANY
 
 
-async def test_what_redis_has_forgotten_is_asked_once_all_the_same() -> None:
-    """Before it was withdrawn, or after; nothing is charged."""
+async def test_evaluations_that_redis_lost_are_requested_once() -> None:
+    """This holds for data loss before and after the withdrawal; no retry is charged."""
     for is_withdrawn in (False, True):
-        stage = await told()
+        stage = await published()
         await (move(stage) if is_withdrawn else stage.queue.delete(B, ["target-0"]))
         stage.log.lose_everything()
         await move(stage)
@@ -210,8 +210,8 @@ async def test_what_redis_has_forgotten_is_asked_once_all_the_same() -> None:
         assert (await stage.opening(1)).retries == SPEC.retries
 
 
-async def test_what_the_provider_did_not_answer_stays_with_executors_when_redis_is_lost() -> None:
-    """With `sync`: it is not asked a second time."""
+async def test_the_fallback_to_executors_outlives_data_loss() -> None:
+    """With `sync`, an unanswered request is not submitted a second time after Redis lost data."""
     stage = await a_stage(1, spec=with_fallback(BatchFallback.SYNC))
     stage.provider.outcome = lambda _request: NotProcessed("expired")
     await answered(stage)
@@ -222,9 +222,9 @@ async def test_what_the_provider_did_not_answer_stays_with_executors_when_redis_
     assert stage.asked() == {1: 1}
 
 
-async def test_a_stream_does_not_wait_for_the_provider() -> None:
-    """It expires, and is there again once there is something to score."""
-    stage = await told(1)
+async def test_a_stream_expires_while_it_waits_for_the_provider() -> None:
+    """It exists again once there is an answer to score."""
+    stage = await published(1)
     await move(stage)
     await stage.store()
     await stage.run_cycle()
@@ -236,9 +236,9 @@ async def test_a_stream_does_not_wait_for_the_provider() -> None:
     assert [task.attempt for task in await stage.tasks()] == [3]
 
 
-async def test_a_request_that_fails_in_its_batch_is_charged_as_ever() -> None:
-    """With `sync`, an executor asks after all: it was moved once, and is not moved again."""
-    stage = await told(1)
+async def test_an_unanswered_request_of_a_moved_evaluation_is_charged() -> None:
+    """With `sync`, it falls back to an executor, and is not moved again."""
+    stage = await published(1)
     stage.provider.outcome = lambda _request: NotProcessed("expired")
     assert await move(stage, BatchFallback.SYNC) == 1
     await answered(stage)
@@ -257,8 +257,8 @@ async def test_a_request_that_fails_in_its_batch_is_charged_as_ever() -> None:
         ("transient", SPEC, False),
     ],
 )
-def test_only_what_was_withdrawn_is_opened_for_a_provider(kind: str, spec: BatchSpec, asks: bool) -> None:
-    """Whatever else is tried again is tried by executors, also in a batch that asks a provider."""
+def test_only_withdrawn_attempts_open_for_a_provider(kind: str, spec: BatchSpec, asks: bool) -> None:
+    """All other retries stay with executors, even if the batch uses provider batches."""
     key = evaluation_id(B, 1)
     fault = p.Retrying(error=p.ErrorDetail(kind=kind), retry_at=START)
     events = history("queued provisioning retrying", evaluation_id=key, retrying=fault)
@@ -275,8 +275,8 @@ def test_only_what_was_withdrawn_is_opened_for_a_provider(kind: str, spec: Batch
     assert (decided.asks, decided.epoch) == (asks, "" if asks else "epoch")
 
 
-def test_only_lines_of_targets_that_have_batches_are_emptied() -> None:
-    """Not what is only to be scored, nor what others answer."""
+def test_only_queues_of_targets_with_a_batch_api_are_emptied() -> None:
+    """Queues for scoring and for other targets are left as they are."""
     both = replace(ONE_BY_ONE, targets=(RECORDED, *ONE_BY_ONE.targets))
     assert [line.rpartition("\x1f")[2] for line in cancellable_queues(B, both)] == ["target-1"]
     assert cancellable_queues(B, replace(ONE_BY_ONE, targets=(RECORDED,))) == []
