@@ -1,1 +1,1 @@
-"""The control plane: accepts batches, opens attempts, publishes, and looks after what has not moved."""
+"""The control plane: accepts batches, opens attempts, publishes and reconciles them; one leader."""

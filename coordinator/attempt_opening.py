@@ -101,13 +101,13 @@ _unpacked = lru_cache(maxsize=64)(unpack)
 
 
 @lru_cache(maxsize=64)
-def _lines(batch_id: str, spec: bytes) -> QueueLayout:
+def _layout(batch_id: str, spec: bytes) -> QueueLayout:
     return QueueLayout(batch_id, _unpacked(spec))
 
 
 def layout_of(batch: Batch) -> QueueLayout:
     """Return the queue layout of a batch."""
-    return _lines(batch.batch_id, batch.spec)
+    return _layout(batch.batch_id, batch.spec)
 
 
 def _is_in_group(opened: OpenedAttempt) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container
 from time import monotonic
 
 from coordinator.attempt_opening import spec_of
-from coordinator.budget import LOOKED_AT, Streak, hopeless, overspent
+from coordinator.budget import READ_FACTOR, Streak, overspent, permanent_streak
 from coordinator.budget_keeper import BudgetKeeper
 from coordinator.first_contact import FirstContactCheck
 from projections.ledger.contract import Batch, Ledger
@@ -31,12 +31,12 @@ class AutoPause:
         return await self._exhausted(batch) or await self._contacts.reason_to_pause(batch)
 
     async def _exhausted(self, batch: Batch) -> str | None:
-        return await self._overspent(batch) or await self._hopeless(batch)
+        return await self._overspent(batch) or await self._streak_reason(batch)
 
     async def _overspent(self, batch: Batch) -> str | None:
         return await self._keeper.reason_to_pause(batch) if self._keeper else overspent(batch.budget)
 
-    async def _hopeless(self, batch: Batch) -> str | None:
+    async def _streak_reason(self, batch: Batch) -> str | None:
         before = self._streaks.get(batch.batch_id) or Streak.begin(batch)
         streak = before.go_on(batch)
         reason = await self._reason_in(batch, streak) if streak.failed > before.failed else None
@@ -48,8 +48,8 @@ class AutoPause:
         after = spec_of(batch).fail_fast_after
         if not after or streak.length < after:
             return None
-        limit = min(streak.length, LOOKED_AT * after)
-        return hopeless(await self._ledger.failures(batch.batch_id, limit=limit), after=after)
+        limit = min(streak.length, READ_FACTOR * after)
+        return permanent_streak(await self._ledger.failures(batch.batch_id, limit=limit), after=after)
 
     def release(self, batch_id: str) -> None:
         """Reset the state of a batch that was paused."""

@@ -11,7 +11,7 @@ Figure = TypeVar("Figure", Decimal, int)
 MEANINGLESS = Decimal("0.000000001")
 """The smallest amount an account can need: a call of unknown cost."""
 LONGEST_REASON = 300
-LOOKED_AT = 10
+READ_FACTOR = 10
 """Failures read for each one needed: some evaluations failed without a call and don't count."""
 
 
@@ -128,7 +128,7 @@ class Streak(NamedTuple):
         return self.failed - self.before
 
 
-def hopeless(failures: Sequence[FailedEvaluation], *, after: int) -> str | None:
+def permanent_streak(failures: Sequence[FailedEvaluation], *, after: int) -> str | None:
     """Describe the newest `after` failures if each is permanent and happened at the first attempt."""
     tried = [each for each in failures if each.was_tried][:after]
     if len(tried) < after or not all(each.is_at_once for each in tried):

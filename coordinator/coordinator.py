@@ -75,7 +75,7 @@ class Coordinator:
         self._stopped: dict[str, float] = {}
         """Stopped and finished batches, and when this coordinator first saw each."""
         self._shards = log.shards
-        self._tended: set[str] = set()
+        self._processed: set[str] = set()
         """Batches of the last cycle: the next one counts those that have finished since."""
         self._epochs = epochs = EpochTracker(log, executor_registry, grace=settings.grace, clock=clock)
         self._publisher = publisher = Publisher(log, queue)
@@ -132,9 +132,9 @@ class Coordinator:
         batches = await self._ledger.unfinished(self.settings.run_id)
         open_ids = {batch.batch_id for batch in batches}
         await self._clear_up(
-            await self._not_led_elsewhere((await self.register(batches) | self._tended) - open_ids)
+            await self._not_led_elsewhere((await self.register(batches) | self._processed) - open_ids)
         )
-        self._tended = open_ids
+        self._processed = open_ids
         for batch in batches:
             try:
                 await self.process_batch(batch)
@@ -232,8 +232,8 @@ class Coordinator:
             if batch and batch.finished:
                 if self._was_seen(batch):
                     await self._unregister(batch)
-                if batch_id in self._tended:
-                    self._tended.discard(batch_id)  # counted once, even if a later batch fails
+                if batch_id in self._processed:
+                    self._processed.discard(batch_id)  # counted once, even if a later batch fails
                     telemetry.count_over(batch, self._now())
 
     def _was_seen(self, batch: Batch) -> bool:
@@ -290,12 +290,12 @@ class Coordinator:
         links = {one.evaluation_id: one.link for one in waiting}
         left = await contexts(self._ledger, spec_of(batch), links)
         ready = {key: context.packed() for key, context in left.items() if context.missing is None}
-        hopeless = {key: context.missing for key, context in left.items() if context.missing}
+        blocked = {key: context.missing for key, context in left.items() if context.missing}
         await self._batch_registry.put_contexts(batch.batch_id, ready)
         epochs = await self._epochs.refresh()
         await self._publish(batch, await self._ledger.release(list(ready), epochs), epochs)
-        give_up = decisions.give_up(self._attempt_opener.factory, hopeless)
-        await self._attempt_opener.open(batch, sorted(hopeless), give_up)
+        give_up = decisions.give_up(self._attempt_opener.factory, blocked)
+        await self._attempt_opener.open(batch, sorted(blocked), give_up)
 
     # -- operations
 

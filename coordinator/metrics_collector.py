@@ -35,13 +35,13 @@ class MetricsCollector:
     def __init__(
         self,
         view: CoordinatorMetrics,
-        books: BatchMonitor,
+        monitor: BatchMonitor,
         queues: Queues,
         *,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.view = view
-        self._books = books
+        self._monitor = monitor
         self._queues = queues
         self._clock = clock
         self._stuck: tuple[int, float] | None = None
@@ -57,9 +57,9 @@ class MetricsCollector:
     async def observe(self) -> None:
         """Collect once; values that can't be read now are read the next time."""
         try:
-            batches = await self._books.batches(limit=NAMED)
-            stuck, asked = await self._stuck_now(), await self._books.provider_batches()
-            finished = await self._books.finished(within=FINISHED_WITHIN, limit=NAMED)
+            batches = await self._monitor.batches(limit=NAMED)
+            stuck, asked = await self._stuck_now(), await self._monitor.provider_batches()
+            finished = await self._monitor.finished(within=FINISHED_WITHIN, limit=NAMED)
             self.view.dependencies.reached(POSTGRES)
             queued = await self._queued(batches)
             workers = len(await self._queues.executor_registry.live())
@@ -74,7 +74,7 @@ class MetricsCollector:
 
     async def _stuck_now(self) -> int:
         if self._stuck is None or self._clock() - self._stuck[1] >= STUCK_EVERY:
-            count = await self._books.stuck(beyond=BEYOND, limit=STUCK_LIMIT)
+            count = await self._monitor.stuck(beyond=BEYOND, limit=STUCK_LIMIT)
             self._stuck = count, self._clock()
         return self._stuck[0]
 

@@ -163,18 +163,20 @@ class Operator:
         withdrawn = await provider.canceller.withdraw(batch) if fallback else 0
         return MovedCounts(batch, withdrawn)
 
-    async def _change_spec(self, batch: Batch, spec: BatchSpec, books: ProviderBatchRepository) -> None:
+    async def _change_spec(
+        self, batch: Batch, spec: BatchSpec, repository: ProviderBatchRepository
+    ) -> None:
         batch_id, fallback = batch.batch_id, spec.batch_api
         if spec == spec_of(batch):
             return
         if fallback and (why := unfit(spec)):
             raise OperationRejected(f"{batch_id} can't use provider batches: {why}.")
-        if fallback and await books.has_groups(batch_id):
+        if fallback and await repository.has_groups(batch_id):
             raise OperationRejected(
                 f"{batch_id} has serial groups: a provider batch can't answer evaluations in order."
             )
         reason = f"provider batches, {fallback}" if fallback else "no provider batches"
-        await books.update_spec(batch_id, pack(spec), by=self.name, reason=reason)
+        await repository.update_spec(batch_id, pack(spec), by=self.name, reason=reason)
 
     async def retry(self, batch_id: str, *, only: Sequence[str] = (), run_id: str | None = None) -> int:
         """Retry dead letters, all or a selection, optionally by another run; returns how many."""

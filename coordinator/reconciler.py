@@ -55,7 +55,7 @@ class Reconciler:
         self._settings = settings
         self._clock = clock
         self._looked: dict[str, float] = {}
-        self._made_up_for: dict[str, list[str]] = {}
+        self._reconciled_epochs: dict[str, list[str]] = {}
         """The epochs for which everything a batch had in flight has been reconciled."""
 
     async def reconcile_when_due(self, batch: Batch) -> None:
@@ -70,39 +70,39 @@ class Reconciler:
 
     def _grace_is_over(self, batch: Batch) -> bool:
         """Whether a batch waited for a grace period that has just ended."""
-        made_up_for = self._made_up_for.get(batch.batch_id)
-        return self._epochs.all_settled and made_up_for != self._epochs.current
+        is_reconciled = self._reconciled_epochs.get(batch.batch_id)
+        return self._epochs.all_settled and is_reconciled != self._epochs.current
 
     def retain(self, batch_ids: Collection[str]) -> None:
         """Drop the state of finished batches."""
-        for memory in (self._looked, self._made_up_for):
+        for memory in (self._looked, self._reconciled_epochs):
             for gone in memory.keys() - batch_ids:
                 memory.pop(gone, None)
 
     async def _reconcile_all(self, batch: Batch) -> None:
-        lines = await self._queue.counts(layout_of(batch).queues)
-        is_drained = all(counts.is_drained for counts in lines)
+        all_counts = await self._queue.counts(layout_of(batch).queues)
+        is_drained = all(counts.is_drained for counts in all_counts)
         epochs, settled = await self._epochs.refresh(), self._epochs.all_settled
-        made_up_for = self._made_up_for.get(batch.batch_id) == epochs
+        is_reconciled = self._reconciled_epochs.get(batch.batch_id) == epochs
         live = [one.instance_id for one in await self._executor_registry.live()]
         after, page_size = "", self._settings.page_size
-        limit = page_size if made_up_for else min(FIRST_PAGE, page_size)
+        limit = page_size if is_reconciled else min(FIRST_PAGE, page_size)
         while page := await self._ledger.unmoved(
             batch,
             after=after,
             # The first pass after a grace period covers everything: an epoch change is no progress.
-            unchanged_for=timedelta(0) if settled and not made_up_for else self._settings.unchanged_for,
+            unchanged_for=timedelta(0) if settled and not is_reconciled else self._settings.unchanged_for,
             # A sweep may apply a claim long after its append: the age of the claim itself decides.
             hung_after=self._allowed(batch) - self._settings.hung_grace,
             live=live,
             # A queued task will be consumed, unless Redis has lost its stream.
-            queued=is_drained or not made_up_for,
+            queued=is_drained or not is_reconciled,
             limit=limit,
         ):
             await self.reconcile_evaluations(batch, page, is_drained=is_drained)
             after, limit = page[-1].row.evaluation_id, min(2 * limit, page_size)
         if settled:
-            self._made_up_for[batch.batch_id] = epochs
+            self._reconciled_epochs[batch.batch_id] = epochs
 
     def _allowed(self, batch: Batch) -> timedelta:
         """Return how long an attempt may take before its executor counts as hung."""
@@ -121,16 +121,16 @@ class Reconciler:
         # Read before the streams: they then hold everything that executors have confirmed.
         settled = {key for one in standings if self._epochs.is_settled(key := one.row.evaluation_id)}
         streams = await self._log.read([one.row.evaluation_id for one in standings], limit=STREAM_LIMIT)
-        looks = [
+        inspections = [
             inspect_stream(standing, stream, epoch=self._epochs.of(standing.row.evaluation_id))
             for standing, stream in zip(standings, streams, strict=True)
         ]
         live = await self._executor_registry.filter_live(
-            {one.claimed_by for one in looks if one.claimed_by}
+            {one.claimed_by for one in inspections if one.claimed_by}
         )
         now_ms, allowed = await self._log.now_ms(), self._allowed(batch)
         decided: dict[ReconcileAction, list[EvaluationState]] = {}
-        for one in looks:
+        for one in inspections:
             is_settled = one.standing.row.evaluation_id in settled
             view = one.view(
                 live, now_ms=now_ms, allowed=allowed, is_settled=is_settled, is_drained=is_drained

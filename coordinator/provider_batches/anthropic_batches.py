@@ -130,13 +130,13 @@ class AnthropicBatches:
         try:
             yield
         except self._errors as error:
-            raise _trouble(error, self._access) from None
+            raise _translated(error, self._access) from None
         except TimeoutError:
             late = f"{self._access.provider.title} did not reply within {CALL:g} s"
             raise NoResponse(late) from None
 
 
-def _trouble(error: Exception, access: ModelEndpoint) -> NoResponse | SubmissionRejected:
+def _translated(error: Exception, access: ModelEndpoint) -> NoResponse | SubmissionRejected:
     response: httpx2.Response | None = getattr(error, "response", None)
     title = access.provider.title
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__

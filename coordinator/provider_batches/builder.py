@@ -43,7 +43,7 @@ class ProviderBatchDraft:
     provider_batch_id: str
     ids: list[str] = field(default_factory=list)
     attempts: list[int] = field(default_factory=list)
-    hopeless: dict[str, p.ErrorDetail] = field(default_factory=dict)
+    unsupported: dict[str, p.ErrorDetail] = field(default_factory=dict)
     length: int = len(OPENING) + len(CLOSING)
     is_full: bool = False
     digest: Any = field(default_factory=sha256)
@@ -97,7 +97,7 @@ class ProviderBatchBuilder:
         try:
             body = request(draft.provider_batch_id, asked, spec)
         except UnsupportedRequest as error:
-            draft.hopeless[asked.evaluation_id] = error.fault
+            draft.unsupported[asked.evaluation_id] = error.fault
             return
         if draft.ids and draft.length + len(body) + 1 > self._settings.max_bytes:
             draft.is_full = True
@@ -121,10 +121,10 @@ class ProviderBatchBuilder:
         return await self._context.reservations.reserve(batch, draft.provider_batch_id, draft.allowance)
 
     async def _give_up(self, batch: Batch, draft: ProviderBatchDraft) -> None:
-        if draft.hopeless:
+        if draft.unsupported:
             await self._context.epochs.refresh()
-            give_up = decisions.give_up(self._context.attempt_opener.factory, draft.hopeless)
-            await self._context.attempt_opener.open(batch, sorted(draft.hopeless), give_up)
+            give_up = decisions.give_up(self._context.attempt_opener.factory, draft.unsupported)
+            await self._context.attempt_opener.open(batch, sorted(draft.unsupported), give_up)
 
     async def _has_more_to_come(self, batch: Batch) -> bool:
         """Whether the window has not reached all evaluations yet, so that further requests may follow."""

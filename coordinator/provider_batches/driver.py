@@ -93,9 +93,9 @@ class ProviderBatchDriver:
         """Process a provider batch; an error does not block the others, and is noted once."""
         try:
             await self._process(provider_batch)
-        except ProviderRequestFailed as trouble:
-            self._schedule.wait(provider_batch.id, self._clock(), at_least=trouble.retry_after)
-            await self._note(provider_batch, str(trouble))
+        except ProviderRequestFailed as failure:
+            self._schedule.wait(provider_batch.id, self._clock(), at_least=failure.retry_after)
+            await self._note(provider_batch, str(failure))
         except AWAY:
             raise
         except Exception as error:

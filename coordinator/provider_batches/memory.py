@@ -47,15 +47,15 @@ class MemoryProvider:
     now: Callable[[], datetime]
     outcome: Outcome = echo
     batches: dict[str, StoredBatch] = field(default_factory=dict)
-    deaf: list[ProviderRequestFailed] = field(default_factory=list)
+    create_errors: list[ProviderRequestFailed] = field(default_factory=list)
     """Raised by the next calls of `create`, before a batch is created."""
-    mute: int = 0
+    lost_responses: int = 0
     """How many of the next calls of `create` create a batch and return no response."""
 
     async def create(self, body: AsyncIterator[bytes], *, length: int) -> RemoteBatchStatus:
         """Create a batch, if its body is complete."""
-        if self.deaf:
-            raise self.deaf.pop(0)
+        if self.create_errors:
+            raise self.create_errors.pop(0)
         whole = b"".join([piece async for piece in body])
         if len(whole) != length:
             raise SubmissionRejected(f"{len(whole)} bytes came, {length} were announced")
@@ -63,8 +63,8 @@ class MemoryProvider:
             f"msgbatch_{len(self.batches) + 1:04}", self.now(), json.loads(whole)["requests"]
         )
         self.batches[held.provider_id] = held
-        if self.mute:
-            self.mute -= 1
+        if self.lost_responses:
+            self.lost_responses -= 1
             raise NoResponse("the connection was lost")
         return self._seen(held)
 

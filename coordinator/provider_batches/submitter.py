@@ -68,10 +68,10 @@ class ProviderBatchSubmitter:
     async def _guarded(self, batch: Batch) -> None:
         try:
             sent = await self._send(batch)
-        except ProviderRequestFailed as trouble:
-            self._idle_schedule.wait(batch.batch_id, self._clock(), at_least=trouble.retry_after)
-            if isinstance(trouble, SubmissionRejected) and not trouble.is_passing:
-                await self._pause(batch, str(trouble))
+        except ProviderRequestFailed as failure:
+            self._idle_schedule.wait(batch.batch_id, self._clock(), at_least=failure.retry_after)
+            if isinstance(failure, SubmissionRejected) and not failure.is_passing:
+                await self._pause(batch, str(failure))
         except AWAY:
             raise
         except Exception:  # an invalid batch must not block the others

@@ -779,8 +779,8 @@ MUTANTS = (
     Mutant(
         "a spent budget pauses its batch",
         "coordinator/auto_pause.py",
-        "return await self._overspent(batch) or await self._hopeless(batch)",
-        "return await self._hopeless(batch)",
+        "return await self._overspent(batch) or await self._streak_reason(batch)",
+        "return await self._streak_reason(batch)",
         (BUDGETS,),
     ),
     Mutant(

@@ -215,7 +215,9 @@ async def test_cancel_requests_cancellation_at_the_provider() -> None:
 async def test_a_rejected_submission_pauses_the_batch_with_the_message() -> None:
     """Nothing is lost: after a resume the requests are submitted."""
     stage = await a_stage(3)
-    stage.provider.deaf = [SubmissionRejected("Anthropic needs a key: ANTHROPIC_API_KEY is not set")]
+    stage.provider.create_errors = [
+        SubmissionRejected("Anthropic needs a key: ANTHROPIC_API_KEY is not set")
+    ]
     await stage.run_cycle(2)
     batch = await stage.operator.batch(B)
     assert (batch.state, "ANTHROPIC_API_KEY" in batch.reason) == ("paused", True)
@@ -228,7 +230,7 @@ async def test_a_busy_provider_is_retried_later() -> None:
     """The retry waits at least for Retry-After, and the batch stays running."""
     stage = await a_stage(3)
     busy = SubmissionRejected("busy", retry_after=timedelta(minutes=2), is_passing=True)
-    stage.provider.deaf = [busy]
+    stage.provider.create_errors = [busy]
     await stage.run_cycle(4)
     assert stage.provider.batches == {}
     assert (await stage.operator.batch(B)).state == "running"
@@ -239,7 +241,7 @@ async def test_a_busy_provider_is_retried_later() -> None:
 async def test_a_foreign_batch_of_the_same_size_is_not_adopted() -> None:
     """Recovery waits for its end, and rules it out by the ids of its results."""
     stage = await a_stage(3)
-    stage.provider.deaf = [NoResponse("no connection")]
+    stage.provider.create_errors = [NoResponse("no connection")]
     await stage.run_cycle(1)
     body = b'{"requests":[{"custom_id":"a"},{"custom_id":"b"},{"custom_id":"c"}]}'
 
@@ -260,7 +262,7 @@ async def test_a_foreign_batch_of_the_same_size_is_not_adopted() -> None:
 async def test_an_unconfirmed_submission_has_time_to_appear() -> None:
     """The provider's list may lag, so nothing is submitted again before the margin is over."""
     stage = await a_stage(3)
-    stage.provider.mute = 1
+    stage.provider.lost_responses = 1
     await stage.run_cycle(1)
     unlisted, stage.provider.batches = stage.provider.batches, {}
     await stage.run_cycle(4)
@@ -305,7 +307,7 @@ async def test_unpublished_evaluations_can_move_to_provider_batches() -> None:
 async def test_unassigned_requests_can_return_to_executors() -> None:
     """With --no-batch-api a resume publishes every evaluation without a provider batch."""
     stage = await a_stage(5)
-    stage.provider.deaf = [SubmissionRejected("no")]
+    stage.provider.create_errors = [SubmissionRejected("no")]
     await stage.run_cycle(1)
     await stage.operator.ask_in_batches(B, None)
     await stage.operator.resume(B)

@@ -10,13 +10,13 @@ CASES = 5
 ROUNDS = 60
 
 
-async def run_with_crash(at: int | None, *, mute: int = 0, deaf: int = 0) -> Stage:
+async def run_with_crash(at: int | None, *, lost_responses: int = 0, create_errors: int = 0) -> Stage:
     """Run a batch from its acceptance until executors have a task for every answer."""
     stage = await a_stage(CASES)
     stage.crash_point = CrashPoint(at)
     stage.coordinator = stage.another()
-    stage.provider.mute = mute
-    stage.provider.deaf = [NoResponse("no connection")] * deaf
+    stage.provider.lost_responses = lost_responses
+    stage.provider.create_errors = [NoResponse("no connection")] * create_errors
     seen: set[str] = set()
     for round_ in range(ROUNDS):
         await stage.run_cycles_with_crashes(1)
@@ -59,13 +59,15 @@ async def test_a_crash_at_any_moment_costs_nothing() -> None:
         await check(await run_with_crash(at))
 
 
-@pytest.mark.parametrize(("mute", "deaf"), [(1, 0), (2, 0), (0, 1), (1, 1)])
-async def test_a_submission_without_a_response_is_not_repeated(mute: int, deaf: int) -> None:
+@pytest.mark.parametrize(("lost_responses", "create_errors"), [(1, 0), (2, 0), (0, 1), (1, 1)])
+async def test_a_submission_without_a_response_is_not_repeated(
+    lost_responses: int, create_errors: int
+) -> None:
     """This holds whether the provider created the batch or not."""
-    await check(await run_with_crash(None, mute=mute, deaf=deaf))
+    await check(await run_with_crash(None, lost_responses=lost_responses, create_errors=create_errors))
 
 
 async def test_a_crash_after_a_lost_response_costs_nothing() -> None:
     """Both faults together repeat no request."""
     for at in range(0, await moments_of_a_run(), 7):
-        await check(await run_with_crash(at, mute=1))
+        await check(await run_with_crash(at, lost_responses=1))

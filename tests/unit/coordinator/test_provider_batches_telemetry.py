@@ -23,7 +23,7 @@ def outcome(request: dict[str, Any]) -> Any:
 
 
 async def collected(stage: Stage) -> None:
-    """Let the provider process one submission, and collect all results."""
+    """Process one submission at the provider, and collect all results."""
     await stage.run_cycle(3)
     stage.provider.finish()
     await stage.run_cycle(3)

@@ -49,8 +49,8 @@ async def published(many: int = MANY, *, page: int = 2) -> Stage:
 
 async def take(stage: Stage) -> Task:
     """Consume a task as an executor."""
-    [line] = cancellable_queues(B, ONE_BY_ONE)
-    [delivery] = await stage.queue.consume("executor", {line: 1}, block=NO_TIME)
+    [queue] = cancellable_queues(B, ONE_BY_ONE)
+    [delivery] = await stage.queue.consume("executor", {queue: 1}, block=NO_TIME)
     await stage.queue.ack("executor", [delivery])
     return delivery.task
 
@@ -124,8 +124,8 @@ async def test_a_claimed_attempt_is_not_withdrawn_by_a_duplicate_task() -> None:
 async def test_an_evaluation_with_two_tasks_is_withdrawn_once() -> None:
     """The second claim conflicts with the first."""
     stage = await published(2)
-    [line] = cancellable_queues(B, ONE_BY_ONE)
-    await stage.queue.enqueue(line, Task(evaluation_id(B, 1), 1))
+    [queue] = cancellable_queues(B, ONE_BY_ONE)
+    await stage.queue.enqueue(queue, Task(evaluation_id(B, 1), 1))
     assert await move(stage) == 2
     await answered(stage)
     assert stage.asked() == {1: 1, 2: 1}
@@ -164,10 +164,10 @@ async def _dying(at: int) -> Stage:
 async def _claimable(stage: Stage) -> list[int]:
     """Consume all tasks as executors do, stalled ones included; returns what could be claimed."""
     stage.now += LEFT_ALONE
-    [line] = cancellable_queues(B, ONE_BY_ONE)
+    [queue] = cancellable_queues(B, ONE_BY_ONE)
     await stage.executor_registry.heartbeat(ExecutorInstance("executor", "executor"))
-    taken = await stage.queue.claim_stalled("executor", [line], idle=LEFT_ALONE, limit=100)
-    taken += await stage.queue.consume("executor", {line: 100}, block=NO_TIME)
+    taken = await stage.queue.claim_stalled("executor", [queue], idle=LEFT_ALONE, limit=100)
+    taken += await stage.queue.consume("executor", {queue: 100}, block=NO_TIME)
     await stage.queue.ack("executor", taken)
     done = p.Failed(p.ErrorDetail(kind="permanent"))
     claimed = [each.task for each in taken if await claim(stage, each.task, done) is AppendResult.OK]

@@ -115,7 +115,7 @@ def test_an_unreadable_entry_is_skipped() -> None:
 
 
 def test_the_view_contains_phase_and_owner_of_the_row() -> None:
-    """As Postgres has them."""
+    """Both are those of the row in Postgres."""
     row = EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), Cursor(1, 2, Phase.RUNNING), "executor-1")
     one = inspect_stream(EvaluationState(row, "now", published=True), [], epoch="now")
     view = one.view((), now_ms=0, allowed=ALLOWED, is_settled=False, is_drained=True)

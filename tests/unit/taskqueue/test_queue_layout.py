@@ -27,7 +27,7 @@ def test_a_batch_without_metering_has_one_queue():
 
 
 def test_each_metered_target_has_a_partition_of_its_own():
-    """Whatever the prompt; the scoring partition is served first."""
+    """The prompt has no influence, and the scoring partition is served first."""
     layout = QueueLayout("b", SPEC)
     assert layout.partitions == (SCORING_PARTITION, "target-1", "")
     assert [layout.queue_for(opening(number)) for number in range(4)] == ["b", layout.queues[1]] * 2
