@@ -238,10 +238,11 @@ class Coordinator:
 
     def _was_seen(self, batch: Batch) -> bool:
         """Whether every executor has had time to poll that a batch was stopped, and to abort its tasks."""
-        since = self._stopped.setdefault(batch.batch_id, self._clock())
-        return (
-            not is_stopped(batch) or self._clock() - since >= self.settings.unregister_delay.total_seconds()
+        since, delay = (
+            self._stopped.setdefault(batch.batch_id, self._clock()),
+            self.settings.unregister_delay,
         )
+        return not is_stopped(batch) or self._clock() - since >= delay.total_seconds()
 
     async def _unregister(self, batch: Batch) -> None:
         # The entry goes last: while it exists, the next cycle finds a batch to unregister.

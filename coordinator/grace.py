@@ -17,8 +17,8 @@ what was written, so a suffix is lost: claims, tails and heartbeats of the last 
 - a coordinator that did not read the old epoch's roster can't know which executors to wait for: the same.
 
 One case remains: an executor registers and claims, the same restart loses both before a coordinator reads a
-roster (every second), and the executor confirms after all others. Its owner is then falsely suspected, as
-any live owner without a heartbeat is.
+roster (every second), and the executor confirms after all others. It is then falsely suspected, as is any
+live owner without a heartbeat.
 """
 
 from collections.abc import Mapping, Sequence

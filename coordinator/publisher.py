@@ -48,7 +48,7 @@ class Publisher:
         return published
 
     async def expire_streams(self, openings: Sequence[Event]) -> None:
-        """Set a TTL on streams that wait for a provider batch; the next opening removes it."""
+        """Set a TTL on the streams of attempts that are not published yet; the next opening removes it."""
         if openings:
             marks = [CommitMark(each.evaluation_id, *each.key, ended=True) for each in openings]
             await self._log.settle(marks)

@@ -54,15 +54,17 @@ class Reconciler:
         self._epochs = epochs
         self._settings = settings
         self._clock = clock
-        self._looked: dict[str, float] = {}
+        self._reconciled_at: dict[str, float] = {}
         self._reconciled_epochs: dict[str, list[str]] = {}
         """The epochs for which everything a batch had in flight has been reconciled."""
 
     async def reconcile_when_due(self, batch: Batch) -> None:
         """Reconcile every evaluation of a batch without recent progress, every few seconds."""
         now, interval = self._clock(), self._settings.reconcile_interval.total_seconds()
-        if now - self._looked.get(batch.batch_id, -interval) >= interval or self._grace_is_over(batch):
-            self._looked[batch.batch_id] = now
+        if now - self._reconciled_at.get(batch.batch_id, -interval) >= interval or self._grace_is_over(
+            batch
+        ):
+            self._reconciled_at[batch.batch_id] = now
             left = batch.total - batch.ended
             about = {"pending": left, "completed": batch.completed}
             with tracing.alone("eval.coordinator.monitor", batch_id=batch.batch_id, **about):
@@ -70,12 +72,12 @@ class Reconciler:
 
     def _grace_is_over(self, batch: Batch) -> bool:
         """Whether a batch waited for a grace period that has just ended."""
-        is_reconciled = self._reconciled_epochs.get(batch.batch_id)
-        return self._epochs.all_settled and is_reconciled != self._epochs.current
+        reconciled = self._reconciled_epochs.get(batch.batch_id)
+        return self._epochs.all_settled and reconciled != self._epochs.current
 
     def retain(self, batch_ids: Collection[str]) -> None:
         """Drop the state of finished batches."""
-        for memory in (self._looked, self._reconciled_epochs):
+        for memory in (self._reconciled_at, self._reconciled_epochs):
             for gone in memory.keys() - batch_ids:
                 memory.pop(gone, None)
 

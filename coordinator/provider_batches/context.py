@@ -49,5 +49,5 @@ class ProviderBatchContext:
 
 
 def is_cancelled(batch: Batch | None) -> bool:
-    """Whether a batch is cancelled or expired, so that its answers are not needed."""
+    """Whether a batch is cancelled, expired or deleted, so that its answers are not needed."""
     return batch is None or batch.state in {"cancelled", "expired"}

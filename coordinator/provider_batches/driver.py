@@ -165,9 +165,7 @@ class ProviderBatchDriver:
             telemetry.count_ended(_provider_of(provider_batch, batch), provider_batch, now)
             self._schedule.reset(provider_batch.id)
             return
-        if (
-            is_cancelled(batch) and not provider_batch.called_off
-        ):  # the provider rejects cancellation after the end
+        if is_cancelled(batch) and not provider_batch.called_off:  # after its end it can't be cancelled
             await provider.cancel(provider_id)
             await self._context.repository.record_cancel_request(provider_batch)
         self._schedule.wait(provider_batch.id, self._clock())
