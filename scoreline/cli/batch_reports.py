@@ -64,13 +64,13 @@ def status(
 ) -> None:
     """Show the status of a batch, what it waits for, and its rate."""
     from scoreline.local.servers import ready_postgres
-    from scoreline.reports.status import Wanted, run_status
+    from scoreline.reports.status import StatusRequest, run_status
     from scoreline.settings import load_settings
 
     settings = load_settings()
-    wanted = Wanted(batch, watching=watch, alerting=alert, as_json=as_json)
+    request = StatusRequest(batch, watching=watch, alerting=alert, as_json=as_json)
     with ready_postgres(settings) as servers:
-        code = run_status(servers, settings, wanted)
+        code = run_status(servers, settings, request)
     raise typer.Exit(code)
 
 
@@ -108,15 +108,15 @@ def export(  # noqa: PLR0913 - a command has its flags
 ) -> None:
     """Write all results of a batch to a file, in the order of its dataset."""
     from scoreline.local.servers import ready_postgres
-    from scoreline.reports.export import Wanted, check_parquet, run_export
+    from scoreline.reports.export import ExportRequest, check_parquet, run_export
     from scoreline.settings import load_settings
 
     if as_json and str(output) == "-":
         raise typer.BadParameter("--json and -o - do not go together: both want standard output")
-    wanted = Wanted(batch, output, _format(output, form), force, as_json, failed)
-    check_parquet(wanted)
+    request = ExportRequest(batch, output, _format(output, form), force, as_json, failed)
+    check_parquet(request)
     with ready_postgres(load_settings()) as servers:
-        code = run_export(servers, wanted)
+        code = run_export(servers, request)
     raise typer.Exit(code)
 
 

@@ -39,7 +39,7 @@ from scoreline.private_files import default_root, open_private
 from scoreline.reports.batch_poller import POLL_INTERVAL, BatchPoller
 from scoreline.reports.batch_status import ExitCode, exit_code, is_over
 from scoreline.reports.batch_view import BatchView
-from scoreline.reports.export import Output, Wanted, export_to
+from scoreline.reports.export import ExportRequest, Output, export_to
 from scoreline.reports.fleet_status import FLEET_NOT_READ, fleet_reader
 from scoreline.reports.pass_rate import batch_pass_rate
 from scoreline.reports.progress_line import ProgressDisplay
@@ -337,8 +337,8 @@ class BatchSupervisor:
     async def _export(self) -> None:
         """Write the exports that were asked for; each replaces the file of an earlier run."""
         for output in self.wanted.outputs:
-            wanted = Wanted(self.wanted.batch_id, output.path, output.format, force=True)
-            rows = await export_to(self.servers.postgres_url, wanted)
+            request = ExportRequest(self.wanted.batch_id, output.path, output.format, force=True)
+            rows = await export_to(self.servers.postgres_url, request)
             self._print(f"{rows:,} evaluations written to {printable(str(output.path))}")
 
     def _exit_code(self, view: BatchView) -> int:

@@ -8,7 +8,7 @@ from projections.database.connection import Connection, one_snapshot
 from projections.queries.batches import BatchSnapshot, read_snapshot
 from projections.queries.export import compared_pairs, export_rows
 from scoreline.reports.audit.batches import progress_bar
-from scoreline.reports.compare_fold import Comparison, Side
+from scoreline.reports.compare_fold import BatchComparison, Side
 from scoreline.reports.compare_text import CHANCE, Compared, compared_document, show
 from scoreline.reports.compare_variants import Pairing, pair_variants
 from scoreline.reports.export_record import Record, make_record
@@ -63,7 +63,7 @@ async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> C
     async with connected(postgres_url) as conn, one_snapshot(conn):
         before, after = await read_snapshot(conn, left), await read_snapshot(conn, right)
         pairing = _pairing(before, after)
-        comparison = Comparison(
+        comparison = BatchComparison(
             limit, Side(is_scored=is_scored(before.spec)), Side(is_scored=is_scored(after.spec))
         )
         with progress_bar("comparing", max(before.total, after.total)) as advance:

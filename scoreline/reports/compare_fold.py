@@ -50,7 +50,7 @@ class Side:
 
 
 @dataclass(slots=True)
-class Comparison:
+class BatchComparison:
     """What two batches have come to, side by side."""
 
     limit: int

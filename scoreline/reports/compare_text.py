@@ -11,7 +11,7 @@ from rich.text import Text
 from projections.queries.batches import BatchSnapshot
 from scoreline.formatting import counted, excerpt, printable
 from scoreline.invocation import batch_command, typed
-from scoreline.reports.compare_fold import Comparison, Flip, Side
+from scoreline.reports.compare_fold import BatchComparison, Flip, Side
 from scoreline.reports.compare_statistics import Interval, mcnemar, rate_difference
 from scoreline.reports.compare_variants import Pairing
 from scoreline.reports.export_record import Record, as_text
@@ -30,7 +30,7 @@ class Compared:
     left: BatchSnapshot
     right: BatchSnapshot
     pairing: Pairing
-    comparison: Comparison
+    comparison: BatchComparison
     texts: Mapping[str, Record] = field(default_factory=dict)
     """What was asked and answered of the changed cases that are listed, by evaluation id."""
 

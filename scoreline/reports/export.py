@@ -77,13 +77,13 @@ def _output(path: Path) -> Output:
         raise Problem(f"-o {path}: give the name of a file in a directory that exists")
     if not os.access(path.absolute().parent, os.W_OK):
         raise Problem(f"-o {path}: the directory {path.absolute().parent} is not writable")
-    check_parquet(Wanted("", path, found))
+    check_parquet(ExportRequest("", path, found))
     return Output(path.absolute(), found)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What was asked for."""
+class ExportRequest:
+    """The batch to export, the file, its format and the options."""
 
     batch_id: str
     path: Path
@@ -99,38 +99,38 @@ def format_of(path: Path) -> Format | None:
     return Format.JSONL if path == STDOUT else BY_SUFFIX.get(path.suffix.lower())
 
 
-def run_export(servers: Servers, wanted: Wanted) -> int:
+def run_export(servers: Servers, request: ExportRequest) -> int:
     """Write the file; returns the exit code."""
     started = time.perf_counter()
     try:
-        rows = asyncio.run(export_to(servers.postgres_url, wanted))
+        rows = asyncio.run(export_to(servers.postgres_url, request))
     except BrokenPipeError:
         # Whoever read has read enough; Python must not find that out again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    _report(wanted, rows, time.perf_counter() - started)
+    _report(request, rows, time.perf_counter() - started)
     return 0
 
 
-async def export_to(postgres_url: str, wanted: Wanted) -> int:
+async def export_to(postgres_url: str, request: ExportRequest) -> int:
     """Write an export; returns how many evaluations it has."""
     async with connected(postgres_url) as conn, one_snapshot(conn):
-        snapshot = await read_snapshot(conn, wanted.batch_id)
-        counts = await ending_counts(conn, wanted.batch_id)
-        if wanted.failed:
+        snapshot = await read_snapshot(conn, request.batch_id)
+        counts = await ending_counts(conn, request.batch_id)
+        if request.failed:
             counts = {ending: count for ending, count in counts.items() if ending != PASSED}
         with (
-            whole_file(wanted.path, force=wanted.force) as file,
-            writer(wanted.format, file, snapshot, counts) as write,
+            whole_file(request.path, force=request.force) as file,
+            writer(request.format, file, snapshot, counts) as write,
         ):
-            return await _write(conn, snapshot, write, total=sum(counts.values()), failed=wanted.failed)
+            return await _write(conn, snapshot, write, total=sum(counts.values()), failed=request.failed)
 
 
 def writer(
-    wanted: Format, file: IO[bytes], snapshot: BatchSnapshot, counts: dict[tuple[str, str], int]
+    format_: Format, file: IO[bytes], snapshot: BatchSnapshot, counts: dict[tuple[str, str], int]
 ) -> AbstractContextManager[Write]:
     """Begin an export in a format."""
-    match wanted:
+    match format_:
         case Format.JSONL:
             return json_lines(file)
         case Format.JSON:
@@ -162,29 +162,29 @@ async def _write(
     return written
 
 
-def check_parquet(wanted: Wanted) -> None:
+def check_parquet(request: ExportRequest) -> None:
     """Raise `Problem` if a Parquet file can't be written here."""
-    if wanted.format is not Format.PARQUET:
+    if request.format is not Format.PARQUET:
         return
-    if wanted.path == STDOUT:
+    if request.path == STDOUT:
         raise Problem("Parquet needs a file. Give its name: -o results.parquet")
     if find_spec("pyarrow") is None:
         raise Problem(f"Parquet needs pyarrow. To install it: {install_command('parquet')}")
 
 
-def _report(wanted: Wanted, rows: int, seconds: float) -> None:
-    if wanted.as_json:
-        size = wanted.path.stat().st_size if wanted.path.is_file() else None
+def _report(request: ExportRequest, rows: int, seconds: float) -> None:
+    if request.as_json:
+        size = request.path.stat().st_size if request.path.is_file() else None
         found = {
-            "batch_id": wanted.batch_id,
-            "file": str(wanted.path),
-            "format": wanted.format.value,
+            "batch_id": request.batch_id,
+            "file": str(request.path),
+            "format": request.format.value,
             "rows": rows,
             "bytes": size,
             "seconds": round(seconds, 3),
         }
         print(json.dumps(found))  # noqa: T201 - machines read stdout
         return
-    where = "standard output" if wanted.path == STDOUT else printable(str(wanted.path))
+    where = "standard output" if request.path == STDOUT else printable(str(request.path))
     words = f"{counted(rows, 'evaluation')} written to {where} in {seconds:.1f} s"
     Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(words)

@@ -39,8 +39,8 @@ ALERTING_EVERY = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be shown of a batch, and how."""
+class StatusRequest:
+    """The batch whose status is shown, and the options of the command."""
 
     batch_id: str
     watching: bool = False
@@ -48,33 +48,33 @@ class Wanted:
     as_json: bool = False
 
 
-def run_status(servers: Servers, settings: Settings, wanted: Wanted) -> int:
+def run_status(servers: Servers, settings: Settings, request: StatusRequest) -> int:
     """Show how a batch stands, once or until it is over; returns the exit code."""
-    return asyncio.run(_status(servers, wanted, settings))
+    return asyncio.run(_status(servers, request, settings))
 
 
-async def _status(servers: Servers, wanted: Wanted, settings: Settings) -> int:
+async def _status(servers: Servers, request: StatusRequest, settings: Settings) -> int:
     console = screen()
     tracker = AlertTracker(settings.thresholds)
-    write = _printing(console, as_json=wanted.as_json)
-    reporter = AlertReporter(write, wanted.as_json, tracker, settings.runbook_url)
+    write = _printing(console, as_json=request.as_json)
+    reporter = AlertReporter(write, request.as_json, tracker, settings.runbook_url)
     changes: list[AlertChange] | None = None
     async with fleet_reader(servers.redis_url) as fleet:
-        view = await read_full_view(servers, wanted.batch_id, fleet)
-        if wanted.watching and not is_over(view.snapshot):
-            on_connectivity = reporter.postgres_changed if wanted.alerting else _print_connectivity
-            poller = BatchPoller(servers.postgres_url, wanted.batch_id, fleet, on_connectivity)
-            await _watch(poller, console, wanted, reporter)
-            view = await read_full_view(servers, wanted.batch_id, fleet)
-        elif wanted.alerting:
+        view = await read_full_view(servers, request.batch_id, fleet)
+        if request.watching and not is_over(view.snapshot):
+            on_connectivity = reporter.postgres_changed if request.alerting else _print_connectivity
+            poller = BatchPoller(servers.postgres_url, request.batch_id, fleet, on_connectivity)
+            await _watch(poller, console, request, reporter)
+            view = await read_full_view(servers, request.batch_id, fleet)
+        elif request.alerting:
             changes = reporter.report_once(view)
-    if wanted.as_json:
+    if request.as_json:
         _print_json(view)
     else:
         if changes is not None:
             _print_alerts(console, changes, runbook=settings.runbook_url)
         show(console, view)
-    return ExitCode.STOPPED if wanted.watching and view.is_abandoned else exit_code(view.snapshot)
+    return ExitCode.STOPPED if request.watching and view.is_abandoned else exit_code(view.snapshot)
 
 
 async def read_full_view(servers: Servers, batch_id: str, fleet: FleetReader) -> BatchView:
@@ -83,14 +83,16 @@ async def read_full_view(servers: Servers, batch_id: str, fleet: FleetReader) ->
         return await read_batch_view(conn, batch_id, fleet, every_row=True)
 
 
-async def _watch(poller: BatchPoller, console: Console, wanted: Wanted, reporter: AlertReporter) -> None:
-    every = ALERTING_EVERY if wanted.alerting else PLAIN_EVERY
-    with ProgressDisplay(console, every=every, stamped=wanted.alerting) as display:
+async def _watch(
+    poller: BatchPoller, console: Console, request: StatusRequest, reporter: AlertReporter
+) -> None:
+    every = ALERTING_EVERY if request.alerting else PLAIN_EVERY
+    with ProgressDisplay(console, every=every, stamped=request.alerting) as display:
 
         def see(view: BatchView) -> None:
-            if wanted.alerting:
+            if request.alerting:
                 reporter.update(view)
-            if wanted.as_json:
+            if request.as_json:
                 _print_json(view)
             else:
                 # A run may be starting; if none is, the screen at the end has the reason.

@@ -43,7 +43,7 @@ _TEMPLATES = {
 }
 
 
-class Comparison(StrEnum):
+class ThresholdComparison(StrEnum):
     """How a value must compare with its threshold for the condition to hold; written as in PromQL."""
 
     ABOVE = ">"
@@ -60,7 +60,7 @@ class Condition:
     unit: Unit
     threshold: str | float | None
     """The name of a field of `Thresholds`, or a constant; None where the measure alone decides."""
-    comparison: Comparison = Comparison.ABOVE
+    comparison: ThresholdComparison = ThresholdComparison.ABOVE
 
     def limit(self, thresholds: Thresholds) -> float | None:
         """Return the threshold as a number; times are seconds."""
@@ -75,11 +75,11 @@ class Condition:
         if limit is None:
             return True
         match self.comparison:
-            case Comparison.ABOVE:
+            case ThresholdComparison.ABOVE:
                 return value > limit
-            case Comparison.AT_LEAST:
+            case ThresholdComparison.AT_LEAST:
                 return value >= limit
-            case Comparison.BELOW:
+            case ThresholdComparison.BELOW:
                 return value < limit
 
     def promql(self, expression: str, thresholds: Thresholds) -> str:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from scoreline.observability.alerts.definition import (
     AlertDefinition,
-    Comparison,
+    ThresholdComparison,
     Condition,
     Polled,
     Severity,
@@ -14,7 +14,7 @@ from scoreline.observability.alerts.definition import (
 MINUTE = timedelta(minutes=1)
 CRITICAL, WARNING, INFO = Severity.CRITICAL, Severity.WARNING, Severity.INFO
 COUNT, SHARE, SECONDS, RATE = Unit.COUNT, Unit.SHARE, Unit.SECONDS, Unit.RATE
-BELOW = Comparison.BELOW
+BELOW = ThresholdComparison.BELOW
 
 STATUS = "scoreline batch status {batch_id}"
 RUNNING_BATCHES = "scoreline batch list --status running"
@@ -36,7 +36,7 @@ FLEET = (
         polled=Polled(
             action=START_WORKER,
             condition=Condition(
-                "time since the last heartbeat", SECONDS, "worker_silence", Comparison.AT_LEAST
+                "time since the last heartbeat", SECONDS, "worker_silence", ThresholdComparison.AT_LEAST
             ),
         ),
     ),

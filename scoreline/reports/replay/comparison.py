@@ -55,7 +55,7 @@ class AlignedEntries:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class HistoryComparison:
     """Two sides, aligned."""
 
     left: ComparedSide
@@ -83,14 +83,14 @@ def _last(history: EvaluationHistory, *, besides: int | None) -> int:
     return numbers[-1]
 
 
-def compare(left: ComparedSide, right: ComparedSide) -> Comparison:
+def compare(left: ComparedSide, right: ComparedSide) -> HistoryComparison:
     """Align two sides and name what differs."""
     ours, theirs = left.lines, right.lines
     pairs = tuple(_pair(key, ours.get(key), theirs.get(key)) for key in sorted(ours.keys() | theirs.keys()))
     results = result(left.history, left.attempt), result(right.history, right.attempt)
     before, after = (each.output or "" for each in results)
     diff = _lines_of_diff(before, after, left.label, right.label)
-    return Comparison(left, right, pairs, results, tuple(diff))
+    return HistoryComparison(left, right, pairs, results, tuple(diff))
 
 
 def _pair(key: EventKey, left: TimelineEntry | None, right: TimelineEntry | None) -> AlignedEntries:

@@ -10,7 +10,7 @@ from rich.text import Text
 from scoreline.formatting import clipped, counted, excerpt, money, printable, span
 from scoreline.reports.replay import event_text
 from scoreline.reports.replay.attempt_result import AttemptResult
-from scoreline.reports.replay.comparison import AlignedEntries, Comparison
+from scoreline.reports.replay.comparison import AlignedEntries, HistoryComparison
 from scoreline.reports.replay.document import Json, document, line_json
 from scoreline.reports.replay.grid import grid
 from scoreline.reports.replay.timeline_entry import EntryDisposition, TimelineEntry
@@ -19,7 +19,7 @@ LINE_WIDTH = 200
 """Characters of a line of output."""
 
 
-def show_comparison(console: Console, comparison: Comparison) -> None:
+def show_comparison(console: Console, comparison: HistoryComparison) -> None:
     """Print two sides next to each other, what differs marked, then what they came to."""
     left, right = printable(comparison.left.label), printable(comparison.right.label)
     each = max(24, (console.width - 34) // 2)
@@ -53,7 +53,7 @@ def _cell(line: TimelineEntry | None, width: int) -> Text:
     return cell
 
 
-def _ends(comparison: Comparison, left: str, right: str, width: int) -> Iterator[Text]:
+def _ends(comparison: HistoryComparison, left: str, right: str, width: int) -> Iterator[Text]:
     one, other = comparison.results
     rows = [_end(*measure) for measure in measures(one, other)]
     return grid(["", "at the end", excerpt(left, 40), excerpt(right, 40), "change"], rows, width)
@@ -99,7 +99,7 @@ def _span(time: timedelta | None) -> str:
     return "-" if time is None else span(time)
 
 
-def _output(comparison: Comparison) -> Iterator[Text]:
+def _output(comparison: HistoryComparison) -> Iterator[Text]:
     one, other = (result.output for result in comparison.results)
     if one is None and other is None:
         yield Text("No output on record on either side.")
@@ -110,7 +110,7 @@ def _output(comparison: Comparison) -> Iterator[Text]:
         yield Text(clipped(line, LINE_WIDTH), style=style)
 
 
-def comparison_document(comparison: Comparison) -> Json:
+def comparison_document(comparison: HistoryComparison) -> Json:
     """Lay out both histories, and what differs."""
     one, other = comparison.results
     return {

@@ -12,7 +12,7 @@ from projections.folds.scorecard import Scorecard
 from scoreline.reports.replay.gaps import Bridging, OpenGap
 from scoreline.reports.replay.history import Attempt, EvaluationHistory, SourceStatus
 from scoreline.reports.replay.past_state import PastState
-from scoreline.reports.replay.timeline_entry import QuarantinedEntry, TimelineEntry
+from scoreline.reports.replay.timeline_entry import RejectedTimelineEntry, TimelineEntry
 
 Json = dict[str, Any]
 
@@ -100,7 +100,7 @@ def gap_json(gap: OpenGap) -> Json:
     }
 
 
-def refusal_json(refusal: QuarantinedEntry) -> Json:
+def refusal_json(refusal: RejectedTimelineEntry) -> Json:
     """Lay out an entry of the quarantine."""
     return {
         "id": refusal.id,

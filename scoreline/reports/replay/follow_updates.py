@@ -8,7 +8,7 @@ from scoreline.formatting import clock, excerpt
 from scoreline.reports.replay import event_text
 from scoreline.reports.replay.document import bridge_json, gap_json, line_json, refusal_json
 from scoreline.reports.replay.history import EvaluationHistory
-from scoreline.reports.replay.timeline_entry import EntryDisposition, QuarantinedEntry, TimelineEntry
+from scoreline.reports.replay.timeline_entry import EntryDisposition, RejectedTimelineEntry, TimelineEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class UpdateTracker:
                 for hole in bridge.missing:
                     said = f"attempt {bridge.attempt}: {event_text.bridged(bridge, hole)}"
                     yield FollowUpdate(said, {"kind": "bridge", **bridge_json(bridge)})
-        arrivals: list[TimelineEntry | QuarantinedEntry] = [*history.lines, *history.refusals]
+        arrivals: list[TimelineEntry | RejectedTimelineEntry] = [*history.lines, *history.refusals]
         for one in sorted(arrivals, key=lambda one: one.rank):
             yield from self._line(one) if isinstance(one, TimelineEntry) else self._refusal(one)
         if history.gap and self._is_new("gap", history.gap.attempt, history.gap.missing):
@@ -52,7 +52,7 @@ class UpdateTracker:
             _said(line, waited=waited), {"kind": "entry", **line_json(line)}, line.disposition
         )
 
-    def _refusal(self, refusal: QuarantinedEntry) -> Iterator[FollowUpdate]:
+    def _refusal(self, refusal: RejectedTimelineEntry) -> Iterator[FollowUpdate]:
         if self._is_new("refusal", refusal.id):
             said = f"in quarantine: {refusal.reason}  {excerpt(refusal.detail, event_text.SHORT)}"
             text = f"{clock(refusal.arrived_at)}  {said}"

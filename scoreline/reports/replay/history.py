@@ -11,7 +11,7 @@ from scoreline.reports.replay.gaps import Bridging, OpenGap
 from scoreline.reports.replay.timeline_entry import (
     REPEATS,
     EntryDisposition,
-    QuarantinedEntry,
+    RejectedTimelineEntry,
     TimelineEntry,
 )
 
@@ -79,7 +79,7 @@ class EvaluationHistory:
     lines: tuple[TimelineEntry, ...] = ()
     bridges: tuple[Bridging, ...] = ()
     gap: OpenGap | None = None
-    refusals: tuple[QuarantinedEntry, ...] = ()
+    refusals: tuple[RejectedTimelineEntry, ...] = ()
     refused: int = 0
     """How many refusals there are, should not all have been read."""
     scorecard: Scorecard | None = None

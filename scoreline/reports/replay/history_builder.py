@@ -31,7 +31,7 @@ from scoreline.reports.replay.gaps import Bridging, open_gap, recorded_bridgings
 from scoreline.reports.replay.history import NOT_QUERIED, EvaluationHistory, SourceStatus
 from scoreline.reports.replay.timeline_entry import (
     EntryDisposition,
-    QuarantinedEntry,
+    RejectedTimelineEntry,
     TimelineEntry,
     in_order,
     ranked,
@@ -82,7 +82,7 @@ def build_history(records: SourceRecords) -> EvaluationHistory:
 class _HistoryBuilder:
     records: SourceRecords
     lines: list[TimelineEntry] = field(default_factory=list)
-    refusals: list[QuarantinedEntry] = field(default_factory=list)
+    refusals: list[RejectedTimelineEntry] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
     first: dict[EventKey, Entry] = field(default_factory=dict)
     walked: ReplayResult = field(default_factory=lambda: ReplayResult(Cursor()))
@@ -149,7 +149,7 @@ class _HistoryBuilder:
         self.refused.add(key)
         body = refused.body
         self.refusals.append(
-            QuarantinedEntry(refused.reason, refused.detail, refused.id, len(body), body, key)
+            RejectedTimelineEntry(refused.reason, refused.detail, refused.id, len(body), body, key)
         )
         return True
 
@@ -219,9 +219,9 @@ def _recorded(recorded: RecordedEvent, why: Mapping[bytes, str]) -> TimelineEntr
     )
 
 
-def _kept(kept: RecordedRefusal) -> QuarantinedEntry:
+def _kept(kept: RecordedRefusal) -> RejectedTimelineEntry:
     what = kept.reason, kept.detail, kept.entry_id, kept.size, kept.body
-    return QuarantinedEntry(*what, kept.id, kept.quarantined_at)
+    return RejectedTimelineEntry(*what, kept.id, kept.quarantined_at)
 
 
 def lines_of(

@@ -16,7 +16,7 @@ from scoreline.invocation import typed
 from scoreline.reports.replay import event_text
 from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.past_state import PastState
-from scoreline.reports.replay.timeline_entry import EntryDisposition, QuarantinedEntry, TimelineEntry
+from scoreline.reports.replay.timeline_entry import EntryDisposition, RejectedTimelineEntry, TimelineEntry
 
 LONG = 400
 """Characters of a reason or an error at the end, where there is room."""
@@ -198,11 +198,11 @@ def quarantine(history: EvaluationHistory) -> Iterator[Text]:
         yield Text(f"  See one whole: {typed('quarantine', 'show', 'ID')}", style="dim")
 
 
-def _is_kept(history: EvaluationHistory, refusal: QuarantinedEntry) -> bool:
+def _is_kept(history: EvaluationHistory, refusal: RejectedTimelineEntry) -> bool:
     return not history.postgres.answered or refusal.quarantined_at is not None
 
 
-def _refused(refusal: QuarantinedEntry, *, is_kept: bool) -> str:
+def _refused(refusal: RejectedTimelineEntry, *, is_kept: bool) -> str:
     not_yet = "" if is_kept else "  (not stored yet)"
     detail = excerpt(refusal.detail, LONG)
     return f"{refusal.id[:12]}  arrived {refusal.rank}  {refusal.reason}  {detail}{not_yet}"

@@ -71,7 +71,7 @@ class TimelineEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class QuarantinedEntry:
+class RejectedTimelineEntry:
     """An entry of the quarantine, or one that will be there."""
 
     reason: str
@@ -103,8 +103,8 @@ def arrival_time(entry_id: bytes) -> datetime:
 
 
 def ranked(
-    lines: Sequence[TimelineEntry], refusals: Sequence[QuarantinedEntry]
-) -> tuple[list[TimelineEntry], list[QuarantinedEntry]]:
+    lines: Sequence[TimelineEntry], refusals: Sequence[RejectedTimelineEntry]
+) -> tuple[list[TimelineEntry], list[RejectedTimelineEntry]]:
     """Number all entries in order of arrival."""
     ids = {one.entry_id for one in lines} | {one.entry_id for one in refusals}
     rank = {key: place for place, key in enumerate(sorted(ids, key=arrival_order), start=1)}

@@ -17,7 +17,7 @@ from scoreline.reports.replay.summary_text import heading, outcome, quarantine, 
 from scoreline.reports.replay.timeline_entry import TimelineEntry
 
 
-class Column(NamedTuple):
+class TimelineColumn(NamedTuple):
     """A column of the timeline, and from which width on there is a place for it."""
 
     heading: str
@@ -34,16 +34,18 @@ def _place(line: TimelineEntry) -> Text:
 
 
 COLUMNS = (
-    Column("seq", lambda line: Text(str(line.event.sequence))),
-    Column("arrived", _place),
-    Column("at", lambda line: Text(clock(line.arrived_at)), from_width=136),
-    Column("event", lambda line: Text(line.event.type)),
-    Column("state after", lambda line: Text(line.phase or "unchanged", style="" if line.phase else "dim")),
-    Column("since last", lambda line: Text("" if line.since is None else span(line.since))),
-    Column("verdict", _verdict),
+    TimelineColumn("seq", lambda line: Text(str(line.event.sequence))),
+    TimelineColumn("arrived", _place),
+    TimelineColumn("at", lambda line: Text(clock(line.arrived_at)), from_width=136),
+    TimelineColumn("event", lambda line: Text(line.event.type)),
+    TimelineColumn(
+        "state after", lambda line: Text(line.phase or "unchanged", style="" if line.phase else "dim")
+    ),
+    TimelineColumn("since last", lambda line: Text("" if line.since is None else span(line.since))),
+    TimelineColumn("verdict", _verdict),
     # The attempt's owner stands in its heading: where there is little room, that must do.
-    Column("by", lambda line: Text(excerpt(line.event.source, 20)), from_width=100),
-    Column("detail", lambda line: Text(event_text.detail(line))),
+    TimelineColumn("by", lambda line: Text(excerpt(line.event.source, 20)), from_width=100),
+    TimelineColumn("detail", lambda line: Text(event_text.detail(line))),
 )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from projections.queries.export import ComparedPair
 from scoreline.problem import Problem
-from scoreline.reports.compare_fold import Comparison
+from scoreline.reports.compare_fold import BatchComparison
 from scoreline.reports.compare_statistics import Z95, RunningMean, mcnemar, rate_difference, wilson
 from scoreline.reports.compare_variants import pair_variants
 from scoreline.reports.labels import VariantLabel
@@ -102,7 +102,7 @@ def paired(number: int, left: tuple[Any, ...] | None, right: tuple[Any, ...] | N
 @given(st.lists(st.tuples(sides, sides).filter(any), max_size=60), st.integers(0, 5))
 def test_fold_counts_what_counting_counts(pairs: list[Any], limit: int) -> None:
     """Whatever the pairs, and however few flips are kept."""
-    comparison = Comparison(limit)
+    comparison = BatchComparison(limit)
     for number, (left, right) in enumerate(pairs):
         comparison.add(paired(number, left, right))
     both = [(left[0], right[0]) for left, right in pairs if left and right]

@@ -5,7 +5,7 @@ import pytest
 from eventlog import payloads as p
 from scoreline.problem import Problem
 from scoreline.reports.replay.attempt_result import result
-from scoreline.reports.replay.comparison import Comparison, compare, sides
+from scoreline.reports.replay.comparison import HistoryComparison, compare, sides
 from scoreline.reports.replay.history import EvaluationHistory
 from tests.builders import event, history
 from tests.replaying import Scene
@@ -30,7 +30,7 @@ async def retried() -> EvaluationHistory:
     return scene.replayed()
 
 
-def differences(comparison: Comparison) -> dict[int, tuple[str, ...]]:
+def differences(comparison: HistoryComparison) -> dict[int, tuple[str, ...]]:
     """Say where the sides differ, and in what."""
     return {pair.key[1]: pair.differs for pair in comparison.pairs if pair.differs}
 
