@@ -4,10 +4,10 @@ from datetime import timedelta
 
 from scoreline.observability.alerts.definition import (
     AlertDefinition,
-    ThresholdComparison,
     Condition,
     Polled,
     Severity,
+    ThresholdComparison,
     Unit,
 )
 
