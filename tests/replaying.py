@@ -1,10 +1,10 @@
-"""One evaluation on a stage: its events arrive, a storage worker looks or does not, and it is told.
+"""A scene of one evaluation for tests: events arrive, a storage worker stores them, a replay reads them.
 
 scene = Scene()
-scene.arrive(*history("queued provisioning"))   into the stream, in this order
-await scene.store()                             a worker looks
-scene.wait(seconds=31)                          time passes, on all clocks
-scene.replayed()                                   what a replay would tell
+scene.arrive(*history("queued provisioning"))   appends events to the stream, in this order
+await scene.store()                             runs one pass of a storage worker
+scene.wait(seconds=31)                          advances all clocks
+scene.replayed()                                returns the history of the evaluation
 """
 
 from collections.abc import Sequence
@@ -32,16 +32,16 @@ from tests.storing import GAP_TIMEOUT, World
 
 
 class TimedWorld(World):
-    """A world that remembers when its gaps were bridged, as Postgres does."""
+    """A world that records when its gaps were bridged, as Postgres does."""
 
     def __init__(self) -> None:
         super().__init__()
         self.bridged_at: dict[tuple[str, int, int], datetime] = {}
         self._commit = self.tables.commit
-        self.tables.commit = self._commit_timed  # type: ignore[method-assign]  # one more fact is kept
+        self.tables.commit = self._commit_timed  # type: ignore[method-assign]  # records the time, too
 
     def xadd_fields(self, evaluation_id: str, *fields: bytes) -> None:
-        """Put any fields into a stream; nothing else happens in the same millisecond."""
+        """Append any fields to a stream, then advance the clock by a millisecond."""
         super().xadd_fields(evaluation_id, *fields)
         self.now_ms += 1
 
@@ -59,7 +59,7 @@ class TimedWorld(World):
 
 
 class Scene:
-    """An evaluation in a world of its own."""
+    """One evaluation with its own stream, tables and clock."""
 
     def __init__(self, world: "TimedWorld | None" = None, evaluation_id: str = EVALUATION) -> None:
         self.world = world or TimedWorld()
@@ -67,21 +67,21 @@ class Scene:
         self.worker = self.world.storage()
 
     def arrive(self, *events: Event, pace: float = 0.0) -> None:
-        """Let events arrive in this order, so many seconds apart."""
+        """Append events in this order, `pace` seconds apart."""
         for event in events:
             self.world.xadd(event)
             self.wait(seconds=pace)
 
     def arrive_garbage(self, *fields: bytes) -> None:
-        """Let something arrive that is no event."""
+        """Append an entry that can't be decoded."""
         self.world.xadd_fields(self.evaluation_id, *(fields or (b"event", b"{")))
 
     def wait(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.world.wait(timedelta(seconds=seconds))
 
     async def store(self) -> None:
-        """Let a storage worker look."""
+        """Run one pass of a storage worker."""
         await self.worker.store([self.evaluation_id])
 
     @property
@@ -90,7 +90,7 @@ class Scene:
         return self.world.now
 
     def replayed(self, origin: Origin = Origin.BOTH) -> EvaluationHistory:
-        """Tell it from one of the servers, or from both."""
+        """Return the history as read from one of the servers, or from both."""
         history = NOTHING if origin is Origin.REDIS else self._history()
         raw = self._raw() if origin is not Origin.POSTGRES else []
         blank = None
@@ -98,13 +98,13 @@ class Scene:
             blank = EvaluationRow(
                 self.evaluation_id, history.standing.batch_id, history.standing.month, Cursor()
             )
-        seen = diff_stream(self.evaluation_id, raw, blank)
+        diff = diff_stream(self.evaluation_id, raw, blank)
         return build_history(
             SourceRecords(
                 self.evaluation_id,
                 history,
-                seen.entries,
-                seen.rejected,
+                diff.entries,
+                diff.rejected,
                 NOT_QUERIED
                 if origin is Origin.REDIS
                 else SourceStatus(queried=True, found=len(history.events)),
@@ -160,5 +160,5 @@ class Scene:
 
 
 def dispositions(replayed: EvaluationHistory) -> dict[EventKey, str]:
-    """Say what became of each event, leaving out those that merely repeat a key."""
+    """Return the disposition of each event, without duplicates and conflicts."""
     return {line.key: line.disposition.value for line in replayed.lines if line.disposition not in REPEATS}

@@ -1,4 +1,4 @@
-"""How a batch stands, in one word, one exit code and one JSON object. Pure."""
+"""The status of a batch as one word, one exit code and one JSON object. Pure."""
 
 from enum import IntEnum
 from typing import Any
@@ -12,7 +12,7 @@ STOPPED = frozenset({"paused", "cancelled", "expired"})
 
 
 class ExitCode(IntEnum):
-    """What a command about a batch ends with."""
+    """The exit codes of commands about a batch."""
 
     FINISHED = 0
     DEAD_LETTERS = 3
@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
 
 
 def status_word(snapshot: BatchSnapshot) -> str:
-    """Describe how a batch stands; it is completed only once it is over."""
+    """Return the status of a batch in one word; `completed` only once it is over."""
     if snapshot.kind == "external":
         return "external"
     if snapshot.state in {"running", "completed"}:
@@ -31,14 +31,14 @@ def status_word(snapshot: BatchSnapshot) -> str:
 
 
 def is_over(snapshot: BatchSnapshot) -> bool:
-    """Whether nothing more will happen by itself; nobody says so of an external batch but its counters."""
+    """Whether no more evaluations run without a command; an external batch is over by its counters."""
     if snapshot.kind == "external":
         return snapshot.total > 0 and snapshot.pending == 0
     return snapshot.state == "paused" or snapshot.finished_at is not None
 
 
 def exit_code(snapshot: BatchSnapshot) -> ExitCode:
-    """Describe what a command ends with; a batch that still runs has nothing to complain of."""
+    """Return the exit code for a batch; 0 while it runs."""
     if status_word(snapshot) in STOPPED:
         return ExitCode.STOPPED
     if is_over(snapshot) and snapshot.dead_letters:
@@ -49,7 +49,7 @@ def exit_code(snapshot: BatchSnapshot) -> ExitCode:
 
 
 def document(snapshot: BatchSnapshot) -> dict[str, Any]:
-    """Write a batch for machines: the keys that every command promises, then more."""
+    """Return a batch as JSON: first the keys that every command has, then more."""
     return {
         "batch_id": snapshot.batch_id,
         "status": status_word(snapshot),

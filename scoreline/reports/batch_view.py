@@ -19,7 +19,7 @@ from scoreline.reports.checks import QUIET
 from scoreline.reports.fleet_status import FLEET_NOT_READ, FleetReader, FleetStatus
 from scoreline.reports.labels import VariantLabel, variant_labels
 from scoreline.reports.lanes import LaneWait
-from scoreline.reports.provider_batches import NOTHING, AtProviders, look_at_providers
+from scoreline.reports.provider_batches import NOTHING, AtProviders, read_provider_batches
 from scoreline.reports.report import Report, read_report
 
 STARTING = timedelta(seconds=15)
@@ -72,7 +72,7 @@ async def read_batch_view(
         report = (
             await read_report(conn, snapshot) if every_row and is_over(snapshot) and snapshot.done else None
         )
-        at_providers = await look_at_providers(conn, batch_id, snapshot.spec)
+        at_providers = await read_provider_batches(conn, batch_id, snapshot.spec)
         quiet = await leader_quiet(conn, coordinator_lock(snapshot.run_id))
     return BatchView(
         snapshot,

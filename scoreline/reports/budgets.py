@@ -1,4 +1,4 @@
-"""The budget of a batch: what people type, and what they are told."""
+"""The budget of a batch: the flags that change it, and the lines that show what is spent."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ NO_LIMIT = "none"
 
 
 def read_budget(*, max_cost: str | None, max_tokens: str | None) -> BudgetChange:
-    """Read what is to be changed; raises `Problem` for what is neither an amount nor `none`."""
+    """Parse the flags into a change of the budget; raises `Problem` unless each is an amount or `none`."""
     budget = BudgetChange()
     if max_cost is not None:
         budget["max_cost_usd"] = None if max_cost == NO_LIMIT else _read("max_cost", max_cost)
@@ -24,7 +24,7 @@ def read_budget(*, max_cost: str | None, max_tokens: str | None) -> BudgetChange
     return budget
 
 
-def _read(key: str, value: str | int) -> Any:  # noqa: ANN401 - what the key means
+def _read(key: str, value: str | int) -> Any:  # noqa: ANN401 - the type depends on the key
     try:
         return KEYS[key](value)
     except ValueError as error:
@@ -32,7 +32,7 @@ def _read(key: str, value: str | int) -> Any:  # noqa: ANN401 - what the key mea
 
 
 def spending(snapshot: BatchSnapshot) -> Iterator[str]:
-    """Describe what was spent, and of how much."""
+    """Return a line for each limit with the amount spent; the cost alone where there is no limit."""
     budget = snapshot.budget
     usd, tokens = over(budget)
     if budget.max_cost_usd is not None:
@@ -48,5 +48,5 @@ def spending(snapshot: BatchSnapshot) -> Iterator[str]:
 
 
 def flags_to_go_on(snapshot: BatchSnapshot) -> tuple[str, ...]:
-    """Write what `batch resume` needs besides the id."""
+    """Return the flags that `batch resume` needs besides the id."""
     return more(snapshot.budget)

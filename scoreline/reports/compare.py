@@ -1,4 +1,4 @@
-"""`scoreline batch compare`: what has become better, what worse, and whether that may be chance."""
+"""`scoreline batch compare`: cases that improved or regressed, and whether chance explains them."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ ADVANCE_EVERY = 5_000
 
 
 REGRESSION = 101
-"""The exit code of a comparison that found a regression, where that was asked for."""
+"""The exit code of a comparison that found a regression, with `--fail-on-regression`."""
 
 
 class Gate(StrEnum):
@@ -35,28 +35,28 @@ class Gate(StrEnum):
     """More cases stopped passing than began to, and chance is unlikely (exact McNemar test, p < 0.05)."""
 
 
-def is_regression(found: Compared, gate: Gate) -> bool:
-    """Whether the second batch is worse than the first, by this measure."""
-    worse, better = found.comparison.newly_failing, found.comparison.newly_passing
+def is_regression(compared: Compared, gate: Gate) -> bool:
+    """Whether the second batch is worse than the first, by this gate."""
+    worse, better = compared.comparison.newly_failing, compared.comparison.newly_passing
     match gate:
         case Gate.NONE:
             return False
         case Gate.ANY:
             return worse > 0
         case Gate.SIGNIFICANT:
-            return worse > better and found.p_value < CHANCE
+            return worse > better and compared.p_value < CHANCE
 
 
-def run_compare(  # noqa: PLR0913 - two batches and how they are shown
+def run_compare(  # noqa: PLR0913 - two batches and the options of the command
     servers: Servers, left: str, right: str, *, limit: int, as_json: bool, gate: Gate = Gate.NONE
 ) -> int:
-    """Compare two batches and print what was found; returns the exit code."""
-    found = asyncio.run(_compare(servers.postgres_url, left, right, limit=limit))
+    """Compare two batches and print the result; returns the exit code."""
+    compared = asyncio.run(_compare(servers.postgres_url, left, right, limit=limit))
     if as_json:
-        print(json.dumps(compared_document(found)))  # noqa: T201 - machines read stdout
+        print(json.dumps(compared_document(compared)))  # noqa: T201 - machines read stdout
     else:
-        show(screen(), found)
-    return REGRESSION if is_regression(found, gate) else 0
+        show(screen(), compared)
+    return REGRESSION if is_regression(compared, gate) else 0
 
 
 async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> Compared:
@@ -78,7 +78,7 @@ async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> C
 
 
 async def _texts(conn: Connection, snapshot: BatchSnapshot, ids: list[str]) -> dict[str, Record]:
-    """Read what was asked and answered of the evaluations whose outcome has changed."""
+    """Read inputs and outputs of the evaluations whose verdict changed."""
     labels = variant_labels(snapshot.spec)
     rows = export_rows(conn, snapshot.batch_id, only=ids)
     return {row.evaluation_id: make_record(row, labels) async for row in rows} if ids else {}

@@ -1,4 +1,4 @@
-"""Two batches folded into their comparison, pair by pair: only the first flips are kept. Pure."""
+"""A fold of pairs of evaluations into the comparison of two batches; keeps the first flips. Pure."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from scoreline.reports.pass_rate import PassRate
 
 
 class Flip(NamedTuple):
-    """A case whose verdict is another now."""
+    """A case whose verdict changed."""
 
     case_id: str
     place: int
@@ -22,13 +22,13 @@ class Flip(NamedTuple):
 
 @dataclass(slots=True)
 class Side:
-    """What is counted of one batch."""
+    """The counters of one batch."""
 
     is_scored: bool = True
     """Whether the batch has an evaluator."""
     total: int = 0
     only_here: int = 0
-    """Evaluations that have no like in the other."""
+    """Evaluations without a counterpart in the other batch."""
     ended: int = 0
     passed: int = 0
     dead_letters: int = 0
@@ -36,7 +36,7 @@ class Side:
 
     @property
     def pass_rate(self) -> PassRate:
-        """The pass rate of what was compared."""
+        """The pass rate of the compared evaluations."""
         return PassRate(self.passed, self.ended, self.total, self.is_scored)
 
     def add(self, outcome: str | None, score: float | None) -> None:
@@ -51,7 +51,7 @@ class Side:
 
 @dataclass(slots=True)
 class BatchComparison:
-    """What two batches have come to, side by side."""
+    """The results of two batches, counted pair by pair."""
 
     limit: int
     left: Side = field(default_factory=Side)
@@ -63,23 +63,23 @@ class BatchComparison:
     unjudged: int = 0
     """Pairs of which at least one has not ended, or has no evaluator."""
     lost: int = 0
-    """Of the newly failing, those that have no verdict any more: dead letters, or cancelled."""
+    """Newly failing pairs without a verdict in the second batch: dead letters, or cancelled."""
     score_differences: RunningMean = field(default_factory=RunningMean)
     failing: list[Flip] = field(default_factory=list)
     passing: list[Flip] = field(default_factory=list)
 
     @property
     def seen(self) -> int:
-        """Pairs that were taken in, whole or half."""
+        """Pairs that were added, complete or with one side missing."""
         return self.left.total + self.right.only_here
 
     @property
     def judged(self) -> int:
-        """Pairs of which both have passed or not passed."""
+        """Pairs with a verdict on both sides."""
         return self.both_passed + self.both_failed + self.newly_failing + self.newly_passing
 
     def add(self, pair: ComparedPair) -> None:
-        """Take a pair in."""
+        """Add a pair."""
         if pair.left_id is not None:
             self.left.add(pair.left_outcome, pair.left_score)
         if pair.right_id is not None:
@@ -94,7 +94,7 @@ class BatchComparison:
                 self.score_differences.add(pair.right_score - pair.left_score)
 
     def _add_outcomes(self, pair: ComparedPair, left_id: str, right_id: str) -> None:
-        """Count what has become of a pair: dead letters and cancelled evaluations did not pass."""
+        """Count the outcomes of a pair: dead letters and cancelled evaluations did not pass."""
         match self._outcomes(pair):
             case None, _:
                 self.unjudged += 1
@@ -113,7 +113,7 @@ class BatchComparison:
                 self.both_failed += 1
 
     def _outcomes(self, pair: ComparedPair) -> tuple[str | None, str | None]:
-        """Without an evaluator nothing was judged, whatever the scorecard has."""
+        """Return both outcomes; None on a side whose batch has no evaluator."""
         return (
             pair.left_outcome if self.left.is_scored else None,
             pair.right_outcome if self.right.is_scored else None,
@@ -121,5 +121,5 @@ class BatchComparison:
 
     def _keep(self, flips: list[Flip], pair: ComparedPair, left_id: str, right_id: str) -> None:
         if len(flips) < self.limit:
-            where = pair.case_id, pair.place, pair.repetition
-            flips.append(Flip(*where, left_id, right_id, pair.left_score, pair.right_score))
+            key = pair.case_id, pair.place, pair.repetition
+            flips.append(Flip(*key, left_id, right_id, pair.left_score, pair.right_score))

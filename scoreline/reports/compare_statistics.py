@@ -1,9 +1,8 @@
-"""What a difference between two batches is worth: intervals and a paired test, without approximation
-where that is cheap. Pure.
+"""Statistical significance of a difference between two batches: intervals and a paired test. Pure.
 
-Pass rates get Wilson's interval, which stays sensible near 0 and 1. Flips get McNemar's exact test: if
-nothing had changed, each flip would be as likely in one direction as in the other, like the toss of a
-coin. Mean differences of paired values get the normal interval, from sums that are kept as pairs come.
+Pass rates get the Wilson interval, which stays within 0 and 1 near both ends. Flips get the exact McNemar
+test: under the null hypothesis a flip is equally likely in both directions, a binomial distribution with
+p = 0.5. Mean differences of paired values get the normal interval, from Welford's running sums.
 """
 
 from dataclasses import dataclass
@@ -16,25 +15,25 @@ NEGLIGIBLE = 1e-18
 
 
 class Interval(NamedTuple):
-    """An interval that holds the true value in 95 of 100 cases."""
+    """A 95 % confidence interval."""
 
     low: float
     high: float
 
 
 def wilson(successes: int, trials: int) -> Interval | None:
-    """Return Wilson's 95 % interval of a rate; None where nothing was tried."""
+    """Return the 95 % Wilson interval of a rate; None without trials."""
     if trials == 0:
         return None
     rate, square = successes / trials, Z95 * Z95
     centre = (rate + square / (2 * trials)) / (1 + square / trials)
     half = Z95 * sqrt(rate * (1 - rate) / trials + square / (4 * trials * trials)) / (1 + square / trials)
-    # Rounding must not put the rate itself outside.
+    # Rounding must not put the rate outside its interval.
     return Interval(max(0.0, min(rate, centre - half)), min(1.0, max(rate, centre + half)))
 
 
 def mcnemar(one_way: int, other_way: int) -> float:
-    """Return the two-sided p-value of the exact test for flips; 1 where there was none."""
+    """Return the two-sided p-value of the exact McNemar test; 1 without flips."""
     flips, fewer = one_way + other_way, min(one_way, other_way)
     if one_way == other_way:
         return 1.0
@@ -43,7 +42,7 @@ def mcnemar(one_way: int, other_way: int) -> float:
 
 
 def _tail(flips: int, fewer: int) -> float:
-    """Sum C(flips, k) for k up to `fewer`, in units of the last, which is the largest: none overflows."""
+    """Sum C(flips, k) for k up to `fewer`, in units of the last and largest, so that none overflows."""
     total = term = 1.0
     for k in range(fewer, 0, -1):
         term *= k / (flips - k + 1)
@@ -54,7 +53,7 @@ def _tail(flips: int, fewer: int) -> float:
 
 
 def rate_difference(newly_passing: int, newly_failing: int, pairs: int) -> tuple[float, Interval] | None:
-    """Return how much a pass rate has risen, with its paired 95 % interval; None without pairs."""
+    """Return the change of a pass rate with its paired 95 % interval; None without pairs."""
     if pairs == 0:
         return None
     difference = (newly_passing - newly_failing) / pairs
@@ -65,14 +64,14 @@ def rate_difference(newly_passing: int, newly_failing: int, pairs: int) -> tuple
 
 @dataclass(slots=True)
 class RunningMean:
-    """Mean and spread of values as they come, by Welford's recurrence: no value is kept."""
+    """Mean and variance of a series by Welford's algorithm: no value is kept."""
 
     count: int = 0
     mean: float = 0.0
     _squares: float = 0.0
 
     def add(self, value: float) -> None:
-        """Take a value in."""
+        """Add a value."""
         self.count += 1
         delta = value - self.mean
         self.mean += delta / self.count
@@ -80,7 +79,7 @@ class RunningMean:
 
     @property
     def interval(self) -> Interval | None:
-        """The normal 95 % interval of the mean; None of fewer than two values."""
+        """The normal 95 % interval of the mean; None with fewer than two values."""
         if self.count < 2:
             return None
         half = Z95 * sqrt(max(0.0, self._squares) / (self.count - 1) / self.count)

@@ -1,4 +1,4 @@
-"""A comparison of two batches, for people and for machines."""
+"""The comparison of two batches as text and as JSON."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,42 +20,46 @@ from scoreline.reports.table import Column, fitted
 LABEL_SHOWN = 60
 VALUE_SHOWN = 300
 CHANCE = 0.05
-"""Below this, chance is an unlikely reason."""
+"""The significance level of the p-value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two batches, which of their variants belong together, and what came of it."""
+    """Two batches, the pairing of their variants, and the comparison."""
 
     left: BatchSnapshot
     right: BatchSnapshot
     pairing: Pairing
     comparison: BatchComparison
     texts: Mapping[str, Record] = field(default_factory=dict)
-    """What was asked and answered of the changed cases that are listed, by evaluation id."""
+    """Inputs and outputs of the listed flips, by evaluation id."""
 
     @property
     def p_value(self) -> float:
-        """How likely so lopsided flips are if nothing has changed."""
+        """The p-value of the exact McNemar test of the flips."""
         return mcnemar(self.comparison.newly_failing, self.comparison.newly_passing)
 
 
-def show(console: Console, found: Compared) -> None:
-    """Print the screen."""
-    for line in _screen(found, console.width):
+def show(console: Console, compared: Compared) -> None:
+    """Print the comparison."""
+    for line in _screen(compared, console.width):
         # Sentences wrap at words; ids and commands to type stay whole.
         console.print(
             line, soft_wrap=isinstance(line, Text) and ("→" in line.plain or "--all" in line.plain)
         )
 
 
-def _screen(found: Compared, width: int) -> Iterator[RenderableType]:
-    yield Text(f"{_title(found.left)} → {_title(found.right)}")
-    yield from map(Text, _scope(found))
-    yield _sides(found, width)
-    yield from map(Text, _changes(found))
-    yield from _flips("newly failing", found, found.comparison.failing, found.comparison.newly_failing)
-    yield from _flips("newly passing", found, found.comparison.passing, found.comparison.newly_passing)
+def _screen(compared: Compared, width: int) -> Iterator[RenderableType]:
+    yield Text(f"{_title(compared.left)} → {_title(compared.right)}")
+    yield from map(Text, _scope(compared))
+    yield _sides(compared, width)
+    yield from map(Text, _changes(compared))
+    yield from _flips(
+        "newly failing", compared, compared.comparison.failing, compared.comparison.newly_failing
+    )
+    yield from _flips(
+        "newly passing", compared, compared.comparison.passing, compared.comparison.newly_passing
+    )
 
 
 def _title(snapshot: BatchSnapshot) -> str:
@@ -63,19 +67,19 @@ def _title(snapshot: BatchSnapshot) -> str:
     return f"{printable(snapshot.batch_id)}{name}"
 
 
-def _scope(found: Compared) -> Iterator[str]:
-    """Describe what was held against what."""
-    pairing, comparison = found.pairing, found.comparison
+def _scope(compared: Compared) -> Iterator[str]:
+    """Return lines on which variants and how many pairs were compared."""
+    pairing, comparison = compared.pairing, compared.comparison
     if len(pairing.pairs) > 1 or pairing.by != "target and prompt":
         named = "; ".join(
             f"{excerpt(str(ours), LABEL_SHOWN)} with {excerpt(str(theirs), LABEL_SHOWN)}"
             for ours, theirs in pairing.pairs
         )
         yield f"variants paired by {pairing.by}: {named}"
-    for whose, over in (("first", pairing.left_over), ("second", pairing.right_over)):
+    for side, over in (("first", pairing.left_over), ("second", pairing.right_over)):
         if over:
             left_out = "; ".join(excerpt(str(label), LABEL_SHOWN) for label in over)
-            yield f"only in the {whose}, not compared: {left_out}"
+            yield f"only in the {side}, not compared: {left_out}"
     judged = f"{counted(comparison.judged, 'pair')} compared"
     others = {
         "pairs not scored": comparison.unjudged,
@@ -84,12 +88,12 @@ def _scope(found: Compared) -> Iterator[str]:
     }
     yield ", ".join([judged, *(f"{count:,} {what}" for what, count in others.items() if count)])
     if comparison.lost:
-        see = batch_command("dlq", printable(found.right.batch_id))
-        yield f"{comparison.lost:,} had passed and have no verdict now: {see}"
+        command = batch_command("dlq", printable(compared.right.batch_id))
+        yield f"{comparison.lost:,} had passed and have no verdict now: {command}"
 
 
-def _sides(found: Compared, width: int) -> RenderableType:
-    sides = ((found.left, found.comparison.left), (found.right, found.comparison.right))
+def _sides(compared: Compared, width: int) -> RenderableType:
+    sides = ((compared.left, compared.comparison.left), (compared.right, compared.comparison.right))
     rows: list[list[Text | str]] = [
         [
             Text(printable(snapshot.batch_id)),
@@ -106,8 +110,8 @@ def _sides(found: Compared, width: int) -> RenderableType:
     return fitted([Column("batch"), *(Column(name, is_figure=True) for name in figures)], rows, width)
 
 
-def _changes(found: Compared) -> Iterator[str]:
-    comparison = found.comparison
+def _changes(compared: Compared) -> Iterator[str]:
+    comparison = compared.comparison
     difference = rate_difference(comparison.newly_passing, comparison.newly_failing, comparison.judged)
     if difference:
         by, interval = difference
@@ -115,7 +119,7 @@ def _changes(found: Compared) -> Iterator[str]:
         yield f"pass rate of the pairs: {by * 100:+.1f} points (95 % interval {within})"
         yield (
             f"{comparison.newly_failing:,} newly failing, {comparison.newly_passing:,} newly passing: "
-            f"{_worth(found)}"
+            f"{_significance(compared)}"
         )
     scores = comparison.score_differences
     if scores.count:
@@ -123,31 +127,31 @@ def _changes(found: Compared) -> Iterator[str]:
         yield f"mean score of {counted(scores.count, 'pair')}: {scores.mean:+.4f}{within}"
 
 
-def _worth(found: Compared) -> str:
-    flips = found.comparison.newly_failing + found.comparison.newly_passing
+def _significance(compared: Compared) -> str:
+    flips = compared.comparison.newly_failing + compared.comparison.newly_passing
     if not flips:
         return "no verdict has changed"
-    meaning = "more than chance" if found.p_value < CHANCE else "may well be chance"
-    p = "p < 0.0001" if found.p_value < 0.0001 else f"p = {found.p_value:.4f}"
+    meaning = "more than chance" if compared.p_value < CHANCE else "may well be chance"
+    p = "p < 0.0001" if compared.p_value < 0.0001 else f"p = {compared.p_value:.4f}"
     return f"{meaning} ({p}, exact McNemar test)"
 
 
-def _flips(title: str, found: Compared, flips: list[Flip], count: int) -> Iterator[RenderableType]:
+def _flips(title: str, compared: Compared, flips: list[Flip], count: int) -> Iterator[RenderableType]:
     if not count:
         return
     shown = f", the first {len(flips):,}" if len(flips) < count else ""
     yield Text(f"\n{title}: {count:,}{shown}", style="bold")
     for flip in flips:
-        yield Text(f"  {_case(found, flip)}  {printable(flip.left_id)} → {printable(flip.right_id)}")
-        yield from _change(found, flip)
+        yield Text(f"  {_case(compared, flip)}  {printable(flip.left_id)} → {printable(flip.right_id)}")
+        yield from _change(compared, flip)
     if len(flips) < count:
-        both = printable(found.left.batch_id), printable(found.right.batch_id)
+        both = printable(compared.left.batch_id), printable(compared.right.batch_id)
         yield Text(f"  All of them: {typed('batch', 'compare', *both, '--all')}")
 
 
-def _change(found: Compared, flip: Flip) -> Iterator[RenderableType]:
-    """Show the input, both answers, and the reasons of the one that did not pass."""
-    before, after = found.texts.get(flip.left_id), found.texts.get(flip.right_id)
+def _change(compared: Compared, flip: Flip) -> Iterator[RenderableType]:
+    """Return the input, both answers, and the reason of the one that did not pass."""
+    before, after = compared.texts.get(flip.left_id), compared.texts.get(flip.right_id)
     if before is None or after is None:
         return
     values = {
@@ -162,17 +166,17 @@ def _change(found: Compared, flip: Flip) -> Iterator[RenderableType]:
 
 
 def _answer(record: Record) -> str:
-    """Write an answer with the reason it did not pass, or the error where there is none."""
+    """Return an answer with the reason it did not pass, or the error where there is none."""
     if record.error:
         return str(record.error)
     reason = f"  ({record.reason})" if record.reason and not record.passed else ""
     return f"{record.output or ''}{reason}"
 
 
-def _case(found: Compared, flip: Flip) -> str:
+def _case(compared: Compared, flip: Flip) -> str:
     variant = ""
-    if len(found.pairing.pairs) > 1:
-        variant = f" [{excerpt(str(found.pairing.pairs[flip.place - 1][1]), LABEL_SHOWN)}]"
+    if len(compared.pairing.pairs) > 1:
+        variant = f" [{excerpt(str(compared.pairing.pairs[flip.place - 1][1]), LABEL_SHOWN)}]"
     again = f" #{flip.repetition}" if flip.repetition > 1 else ""
     return f"{excerpt(flip.case_id, LABEL_SHOWN)}{variant}{again}"
 
@@ -181,21 +185,21 @@ def _range(interval: Interval | None, form: str) -> str:
     return "-" if interval is None else f"{interval.low:{form}} … {interval.high:{form}}"
 
 
-def compared_document(found: Compared) -> dict[str, Any]:
-    """Write a comparison for machines."""
-    comparison = found.comparison
+def compared_document(compared: Compared) -> dict[str, Any]:
+    """Return a comparison as JSON."""
+    comparison = compared.comparison
     difference = rate_difference(comparison.newly_passing, comparison.newly_failing, comparison.judged)
     scores = comparison.score_differences
     return {
-        "left": _side_document(found.left, comparison.left),
-        "right": _side_document(found.right, comparison.right),
-        "paired_by": found.pairing.by,
+        "left": _side_document(compared.left, comparison.left),
+        "right": _side_document(compared.right, comparison.right),
+        "paired_by": compared.pairing.by,
         "variants": [
-            {"left": ours._asdict(), "right": theirs._asdict()} for ours, theirs in found.pairing.pairs
+            {"left": ours._asdict(), "right": theirs._asdict()} for ours, theirs in compared.pairing.pairs
         ],
         "not_compared": {
-            "left": [label._asdict() for label in found.pairing.left_over],
-            "right": [label._asdict() for label in found.pairing.right_over],
+            "left": [label._asdict() for label in compared.pairing.left_over],
+            "right": [label._asdict() for label in compared.pairing.right_over],
         },
         "pairs": comparison.judged,
         "unjudged": comparison.unjudged,
@@ -206,33 +210,39 @@ def compared_document(found: Compared) -> dict[str, Any]:
         "newly_passing": comparison.newly_passing,
         "pass_rate_difference": difference[0] if difference else None,
         "pass_rate_difference_interval": difference[1] if difference else None,
-        "p_value": found.p_value if comparison.judged else None,
+        "p_value": compared.p_value if comparison.judged else None,
         "score_pairs": scores.count,
         "score_difference": scores.mean if scores.count else None,
         "score_difference_interval": scores.interval,
         "flips": [
-            *(_flip_document(found, flip, "newly_failing") for flip in comparison.failing),
-            *(_flip_document(found, flip, "newly_passing") for flip in comparison.passing),
+            *(_flip_document(compared, flip, "newly_failing") for flip in comparison.failing),
+            *(_flip_document(compared, flip, "newly_passing") for flip in comparison.passing),
         ],
     }
 
 
-def _flip_document(found: Compared, flip: Flip, change: str) -> dict[str, Any]:
-    ours, theirs = found.pairing.pairs[flip.place - 1]
-    said = {name: value for name, value in flip._asdict().items() if name != "place"}
-    before, after = found.texts.get(flip.left_id), found.texts.get(flip.right_id)
-    shown = {
+def _flip_document(compared: Compared, flip: Flip, change: str) -> dict[str, Any]:
+    ours, theirs = compared.pairing.pairs[flip.place - 1]
+    fields = {name: value for name, value in flip._asdict().items() if name != "place"}
+    before, after = compared.texts.get(flip.left_id), compared.texts.get(flip.right_id)
+    texts = {
         "input": before.input if before else None,
         "expected": before.expected if before else None,
         "left_output": before.output if before else None,
         "right_output": after.output if after else None,
-        "left_reason": _why(before),
-        "right_reason": _why(after),
+        "left_reason": _reason(before),
+        "right_reason": _reason(after),
     }
-    return {"change": change, **said, **shown, "left_variant": ours.number, "right_variant": theirs.number}
+    return {
+        "change": change,
+        **fields,
+        **texts,
+        "left_variant": ours.number,
+        "right_variant": theirs.number,
+    }
 
 
-def _why(record: Record | None) -> str | None:
+def _reason(record: Record | None) -> str | None:
     return None if record is None else str(record.error) if record.error else record.reason
 
 

@@ -1,4 +1,4 @@
-"""Which variants of two batches belong together. Pure."""
+"""The pairing of variants of two batches. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from scoreline.problem import Problem
 from scoreline.reports.labels import VariantLabel
 
 UNKNOWN = (VariantLabel(0, "external", ""),)
-"""The one variant of a batch that has no spec."""
+"""The only variant of a batch without a spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Variants of the left batch with those of the right, and by what they were found."""
+    """Pairs of variants of the left and the right batch, and the property they were paired by."""
 
     by: str
     pairs: tuple[tuple[VariantLabel, VariantLabel], ...]
@@ -21,12 +21,12 @@ class Pairing:
 
     @property
     def numbers(self) -> list[tuple[int, int]]:
-        """Both variants of each pair by their numbers."""
+        """The numbers of both variants of each pair."""
         return [(ours.number, theirs.number) for ours, theirs in self.pairs]
 
 
 def pair_variants(left: Sequence[VariantLabel], right: Sequence[VariantLabel]) -> Pairing:
-    """Pair variants by what they are; equally many that are not all alike, by their order."""
+    """Pair variants by target and prompt; by order where the counts are equal but not all match."""
     left, right = left or UNKNOWN, right or UNKNOWN
     same = _matched("target and prompt", left, right, lambda label: (label.target, label.prompt))
     if len(left) == len(right):
@@ -51,8 +51,8 @@ def _matched(
     right: Sequence[VariantLabel],
     key: Callable[[VariantLabel], object],
 ) -> Pairing:
-    """Pair what has the same key, where it is the only one on its side."""
-    ours, theirs = _only(left, key), _only(right, key)
+    """Pair variants with the same key, where the key is unique on both sides."""
+    ours, theirs = _unique(left, key), _unique(right, key)
     pairs = tuple((ours[shared], theirs[shared]) for shared in ours if shared in theirs)
     taken_left, taken_right = {one.number for one, _ in pairs}, {other.number for _, other in pairs}
     return Pairing(
@@ -63,13 +63,13 @@ def _matched(
     )
 
 
-def _only(
+def _unique(
     labels: Sequence[VariantLabel], key: Callable[[VariantLabel], object]
 ) -> dict[object, VariantLabel]:
-    found: dict[object, list[VariantLabel]] = {}
+    by_key: dict[object, list[VariantLabel]] = {}
     for label in labels:
-        found.setdefault(key(label), []).append(label)
-    return {shared: alike[0] for shared, alike in found.items() if len(alike) == 1}
+        by_key.setdefault(key(label), []).append(label)
+    return {shared: same[0] for shared, same in by_key.items() if len(same) == 1}
 
 
 def _named(labels: Sequence[VariantLabel]) -> str:

@@ -1,4 +1,4 @@
-"""`scoreline batch dlq`: what was given up, why, and how to try it again."""
+"""`scoreline batch dlq`: the dead letters of a batch, the reasons, and the command that retries them."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from projections.queries.batches import (
     read_dead_letters,
     read_snapshot,
 )
-from scoreline.formatting import excerpt, printable, stamp
+from scoreline.formatting import counted, excerpt, printable, stamp
 from scoreline.invocation import batch_command, typed
 from scoreline.reports.faults import scores_kept, why_ended
 from scoreline.reports.screen import screen
@@ -25,7 +25,7 @@ from scoreline.servers.connection import connected
 
 CASE_SHOWN = 100
 MESSAGE_SHOWN = 200
-"""Characters of what happened: enough for what to do about it, which comes last."""
+"""Characters of a message: advice comes at its end, and must not be cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,43 +38,44 @@ class DeadLetters:
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of dead letters."""
         return sum(self.kinds.values())
 
 
 def run_dlq(servers: Servers, batch_id: str, *, limit: int, as_json: bool) -> int:
     """Print a batch's dead letters."""
 
-    async def ask(url: str) -> DeadLetters:
+    async def read(url: str) -> DeadLetters:
         async with connected(url) as conn, one_snapshot(conn):
             snapshot = await read_snapshot(conn, batch_id)
             kinds = await dead_letter_kinds(conn, batch_id)
             return DeadLetters(snapshot, kinds, await read_dead_letters(conn, batch_id, limit=limit))
 
-    found = asyncio.run(ask(servers.postgres_url))
+    dead_letters = asyncio.run(read(servers.postgres_url))
     if as_json:
-        for each in found.newest:
+        for each in dead_letters.newest:
             print(json.dumps(_document(each)))  # noqa: T201 - machines read stdout
     else:
-        show(screen(), found)
+        show(screen(), dead_letters)
     return 0
 
 
-def show(console: Console, found: DeadLetters) -> None:
-    """Print them for people."""
-    batch_id = printable(found.snapshot.batch_id)
-    if not found.total:
-        console.print(Text(f"Nothing of {batch_id} was given up."), soft_wrap=True)
+def show(console: Console, dead_letters: DeadLetters) -> None:
+    """Print dead letters with the commands that retry and replay them."""
+    batch_id = printable(dead_letters.snapshot.batch_id)
+    if not dead_letters.total:
+        console.print(Text(f"{batch_id} has no dead letters."), soft_wrap=True)
         return
-    kinds = ", ".join(f"{count:,} {excerpt(kind, 60)}" for kind, count in found.kinds.items())
-    console.print(Text(f"{found.total:,} given up: {kinds}"), soft_wrap=True)
-    console.print(_table(found.newest, console.width))
-    if found.total > len(found.newest):
-        console.print(f"… and {found.total - len(found.newest):,} more; see them with --limit")
-    console.print(Text(f"To try all of them again: {batch_command('retry', batch_id)}"), soft_wrap=True)
-    one = printable(found.newest[0].evaluation_id)
-    console.print(Text(f"To try some: {batch_command('retry', batch_id, '--only', one)}"), soft_wrap=True)
-    console.print(Text(f"The story of one: {typed('replay', one)}"), soft_wrap=True)
+    kinds = ", ".join(f"{count:,} {excerpt(kind, 60)}" for kind, count in dead_letters.kinds.items())
+    total = dead_letters.total
+    console.print(Text(f"{counted(total, 'dead letter')}: {kinds}"), soft_wrap=True)
+    console.print(_table(dead_letters.newest, console.width))
+    if total > len(dead_letters.newest):
+        console.print(f"… and {total - len(dead_letters.newest):,} more; see them with --limit")
+    console.print(Text(f"To retry all of them: {batch_command('retry', batch_id)}"), soft_wrap=True)
+    one = printable(dead_letters.newest[0].evaluation_id)
+    console.print(Text(f"To retry some: {batch_command('retry', batch_id, '--only', one)}"), soft_wrap=True)
+    console.print(Text(f"The history of one: {typed('replay', one)}"), soft_wrap=True)
 
 
 COLUMNS = tuple(
@@ -86,26 +87,26 @@ COLUMNS = tuple(
 def _table(letters: list[DeadLetterRow], width: int) -> RenderableType:
     rows: list[list[Text | str]] = []
     for each in letters:
-        why = why_ended(each.status, each.error, each.closing)
+        fault = why_ended(each.status, each.error, each.closing)
         cells: list[Text | str] = [
             Text(printable(each.evaluation_id)),
             Text(excerpt(each.case_id, CASE_SHOWN)),
             str(each.attempt),
-            Text(excerpt(why.kind if why else each.status, CASE_SHOWN)),
+            Text(excerpt(fault.kind if fault else each.status, CASE_SHOWN)),
             stamp(each.ended_at),
-            Text(_what_happened(why.message if why else "", each)),
+            Text(_message(fault.message if fault else "", each)),
         ]
         rows.append(cells)
     return fitted(COLUMNS, rows, width)
 
 
-def _what_happened(message: str, each: DeadLetterRow) -> str:
+def _message(message: str, each: DeadLetterRow) -> str:
     kept = ", ".join(f"{excerpt(name, 40)} {score:g}" for name, score in scores_kept(each.closing).items())
     return excerpt(message, MESSAGE_SHOWN) + (f" (scores kept: {kept})" if kept else "")
 
 
 def _document(each: DeadLetterRow) -> dict[str, object]:
-    why = why_ended(each.status, each.error, each.closing)
+    fault = why_ended(each.status, each.error, each.closing)
     return {
         "evaluation_id": each.evaluation_id,
         "case_id": each.case_id,
@@ -113,8 +114,8 @@ def _document(each: DeadLetterRow) -> dict[str, object]:
         "repetition": each.repetition,
         "attempt": each.attempt,
         "status": each.status,
-        "kind": why.kind if why else each.status,
-        "message": why.message if why else "",
+        "kind": fault.kind if fault else each.status,
+        "message": fault.message if fault else "",
         "scores": scores_kept(each.closing),
         "ended_at": each.ended_at.isoformat(),
     }

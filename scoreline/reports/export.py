@@ -1,4 +1,4 @@
-"""`scoreline batch export`: all results of a batch, in the order of its dataset, however many."""
+"""`scoreline batch export`: streams all results of a batch to a file, in the order of its dataset."""
 
 import asyncio
 import json
@@ -33,11 +33,11 @@ from scoreline.servers.connection import connected
 
 ADVANCE_EVERY = 500
 PASSED = ("completed", "passed")
-"""What has passed, by its status and verdict."""
+"""Status and verdict of an evaluation that passed."""
 
 
 class Format(StrEnum):
-    """How an export is written."""
+    """The format of an export."""
 
     JSONL = "jsonl"
     JSON = "json"
@@ -69,16 +69,16 @@ def read_outputs(paths: Sequence[Path]) -> tuple[Output, ...]:
 
 
 def _output(path: Path) -> Output:
-    found = format_of(path)
-    if found is None or path == STDOUT:
+    format_ = format_of(path)
+    if format_ is None or path == STDOUT:
         known = ", ".join(sorted(BY_SUFFIX))
         raise Problem(f"-o {path}: the name of the file must end with one of {known}")
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise Problem(f"-o {path}: give the name of a file in a directory that exists")
     if not os.access(path.absolute().parent, os.W_OK):
         raise Problem(f"-o {path}: the directory {path.absolute().parent} is not writable")
-    check_parquet(ExportRequest("", path, found))
-    return Output(path.absolute(), found)
+    check_parquet(ExportRequest("", path, format_))
+    return Output(path.absolute(), format_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ class ExportRequest:
     force: bool = False
     as_json: bool = False
     failed: bool = False
-    """Only what did not pass."""
+    """Export only evaluations that did not pass."""
 
 
 def format_of(path: Path) -> Format | None:
-    """Tell the format from a file's name; standard output takes JSON lines."""
+    """Return the format by the suffix of a file; JSON lines for standard output."""
     return Format.JSONL if path == STDOUT else BY_SUFFIX.get(path.suffix.lower())
 
 
@@ -105,7 +105,7 @@ def run_export(servers: Servers, request: ExportRequest) -> int:
     try:
         rows = asyncio.run(export_to(servers.postgres_url, request))
     except BrokenPipeError:
-        # Whoever read has read enough; Python must not find that out again at exit.
+        # The reader closed the pipe; without this, Python reports the same error again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     _report(request, rows, time.perf_counter() - started)
@@ -113,7 +113,7 @@ def run_export(servers: Servers, request: ExportRequest) -> int:
 
 
 async def export_to(postgres_url: str, request: ExportRequest) -> int:
-    """Write an export; returns how many evaluations it has."""
+    """Write an export; returns the number of evaluations in it."""
     async with connected(postgres_url) as conn, one_snapshot(conn):
         snapshot = await read_snapshot(conn, request.batch_id)
         counts = await ending_counts(conn, request.batch_id)
@@ -129,7 +129,7 @@ async def export_to(postgres_url: str, request: ExportRequest) -> int:
 def writer(
     format_: Format, file: IO[bytes], snapshot: BatchSnapshot, counts: dict[tuple[str, str], int]
 ) -> AbstractContextManager[Write]:
-    """Begin an export in a format."""
+    """Return the writer of a format."""
     match format_:
         case Format.JSONL:
             return json_lines(file)
@@ -175,7 +175,7 @@ def check_parquet(request: ExportRequest) -> None:
 def _report(request: ExportRequest, rows: int, seconds: float) -> None:
     if request.as_json:
         size = request.path.stat().st_size if request.path.is_file() else None
-        found = {
+        summary = {
             "batch_id": request.batch_id,
             "file": str(request.path),
             "format": request.format.value,
@@ -183,8 +183,8 @@ def _report(request: ExportRequest, rows: int, seconds: float) -> None:
             "bytes": size,
             "seconds": round(seconds, 3),
         }
-        print(json.dumps(found))  # noqa: T201 - machines read stdout
+        print(json.dumps(summary))  # noqa: T201 - machines read stdout
         return
     where = "standard output" if request.path == STDOUT else printable(str(request.path))
-    words = f"{counted(rows, 'evaluation')} written to {where} in {seconds:.1f} s"
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(words)
+    message = f"{counted(rows, 'evaluation')} written to {where} in {seconds:.1f} s"
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(message)

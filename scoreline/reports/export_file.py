@@ -1,4 +1,4 @@
-"""Where an export goes: a file that is there whole or not at all, or standard output."""
+"""The destination of an export: a file that is replaced atomically, or standard output."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ STDOUT = Path("-")
 
 @contextmanager
 def whole_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
-    """Lend a file that takes its name only once all of it is written."""
+    """Yield a temporary file that is renamed to `path` once all of it is written."""
     if path == STDOUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -23,7 +23,7 @@ def whole_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
     _check(path, force=force)
     try:
         if path.exists() and not path.is_file():
-            # A pipe, say: no other file could take its place.
+            # A pipe or a device is written in place: a rename would replace it.
             with path.open("wb") as device:
                 yield device
             return

@@ -1,4 +1,4 @@
-"""Exports as JUnit XML, written as they come: a test case an evaluation."""
+"""Exports as JUnit XML, streamed: one test case per evaluation."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,14 @@ from scoreline.reports.export_record import Record
 from scoreline.reports.export_writers import Write
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 can't have in any form."""
+"""Characters that XML 1.0 does not allow, escaped or not."""
 
 
 @contextmanager
 def junit(
     file: IO[bytes], *, name: str, endings: Mapping[tuple[str, str], int], is_scored: bool = True
 ) -> Iterator[Write]:
-    """Write one suite; its counts stand at its beginning, so they must be known before."""
+    """Yield the writer of one suite; its counts precede the cases, so `endings` is passed in."""
 
     def write(record: Record) -> None:
         file.write(_case(record, suite=name).encode())
@@ -25,7 +25,7 @@ def junit(
     opening = f"<testsuites>\n<testsuite{_attributes(_counts(name, endings, is_scored=is_scored))}>\n"
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n{opening}'.encode())
     yield write
-    # Not after an error: half a document must not look whole.
+    # Not after an error: a truncated document must not parse.
     file.write(b"</testsuite>\n</testsuites>\n")
 
 
@@ -43,13 +43,13 @@ def _counts(name: str, endings: Mapping[tuple[str, str], int], *, is_scored: boo
 
 
 def _case(record: Record, *, suite: str) -> str:
-    about = {
+    attributes = {
         "classname": f"{suite}.{record.target or 'evaluation'}",
         "name": _name(record),
         "time": f"{(record.latency_ms or 0) / 1000:.3f}",
     }
     output = "" if record.output is None else f"<system-out>{_text(record.output)}</system-out>"
-    return f"<testcase{_attributes(about)}>{_outcome(record)}{output}</testcase>\n"
+    return f"<testcase{_attributes(attributes)}>{_outcome(record)}{output}</testcase>\n"
 
 
 def _name(record: Record) -> str:
@@ -67,8 +67,8 @@ def _outcome(record: Record) -> str:
         case "completed", _:
             return _element("skipped", "not scored: the batch has no evaluator")
         case (("failed" | "timed_out"), _):
-            why = record.error
-            return _element("error", why.message if why else "", why.kind if why else record.status)
+            fault = record.error
+            return _element("error", fault.message if fault else "", fault.kind if fault else record.status)
         case "cancelled", _:
             return _element("skipped", record.error.message if record.error else "cancelled")
         case state, _:
@@ -85,5 +85,5 @@ def _attributes(values: Mapping[str, object]) -> str:
 
 
 def _text(text: str) -> str:
-    # A plain carriage return would come back as a line feed.
+    # An XML parser reads a literal carriage return as a line feed.
     return escape(_NO_XML.sub("", text), {"\r": "&#13;"})

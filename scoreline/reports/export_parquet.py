@@ -1,4 +1,4 @@
-"""Exports as Parquet: typed columns, in groups of rows small enough to hold."""
+"""Exports as Parquet: typed columns, in row groups that fit in memory."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,12 +50,12 @@ SCHEMA = pa.schema(
         ("ended_at", pa.timestamp("us", tz="UTC")),
     ]
 )
-"""What is JSON in a case is JSON text here, unless it is text already."""
+"""Values of a case that are not text are written as JSON text."""
 
 
 @contextmanager
 def parquet(file: IO[bytes]) -> Iterator[Write]:
-    """Write a file of typed columns."""
+    """Yield the writer of a Parquet file."""
     with pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
         group = RowGroup(writer)
         yield group.add
@@ -64,7 +64,7 @@ def parquet(file: IO[bytes]) -> Iterator[Write]:
 
 @dataclass(slots=True)
 class RowGroup:
-    """Rows that are kept until there are enough of them."""
+    """A buffer of rows, flushed as one row group."""
 
     writer: pq.ParquetWriter
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -82,7 +82,7 @@ class RowGroup:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is kept."""
+        """Write the buffered rows."""
         if self.rows:
             self.writer.write_table(pa.Table.from_pylist(self.rows, schema=SCHEMA))
         self.rows, self.size = [], 0
@@ -90,7 +90,7 @@ class RowGroup:
 
 def _row(record: Record) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(record, name) for name in SCHEMA.names}
-    row["scores"] = [said._asdict() for said in record.scores]
+    row["scores"] = [score._asdict() for score in record.scores]
     row["error"] = record.error._asdict() if record.error else None
     row["input"], row["expected"] = as_text(record.input), as_text(record.expected)
     row["metadata"] = as_text(record.metadata)

@@ -1,4 +1,4 @@
-"""One evaluation as it is exported, the same for every format. Pure."""
+"""One exported evaluation, the same for every format. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from scoreline.submit.datasets.errors import Unfit
 
 
 class Judgement(NamedTuple):
-    """What one evaluator said."""
+    """The score, verdict and reason of one evaluator."""
 
     evaluator: str
     score: float
@@ -46,10 +46,10 @@ class Record:
     input: JsonValue
     expected: JsonValue
     rendered_prompt: str | None
-    """The template filled in; None where it names what is not on record."""
+    """The rendered template; None where a field of it is not on record."""
     tags: tuple[str, ...]
     metadata: dict[str, JsonValue]
-    """All other columns of its row in the dataset."""
+    """All other columns of the case in the dataset."""
     error: WhyEnded | None
     attempts: int
     tokens: int | None
@@ -65,7 +65,7 @@ class Record:
 
 
 def make_record(row: ExportRow, labels: Sequence[VariantLabel], *, is_scored: bool = True) -> Record:
-    """Turn a row of the tables into what is exported; without an evaluator there is no verdict."""
+    """Return the record of a row; its verdict is None where the batch has no evaluator."""
     verdict = row.verdict if is_scored else None
     case = _case(row)
     label = labels[row.variant] if row.variant < len(labels) else None
@@ -104,10 +104,10 @@ def make_record(row: ExportRow, labels: Sequence[VariantLabel], *, is_scored: bo
 
 
 def _reason(scores: Sequence[Judgement]) -> str:
-    """Join the reasons of the evaluators that failed the answer; of all where none of those has one."""
-    given = [each for each in scores if each.reason]
-    against = [each for each in given if each.passed is False]
-    return "; ".join(f"{each.evaluator}: {each.reason}" for each in against or given)
+    """Return the reasons of the evaluators that failed the answer; of all where none of those has one."""
+    reasons = [each for each in scores if each.reason]
+    failed = [each for each in reasons if each.passed is False]
+    return "; ".join(f"{each.evaluator}: {each.reason}" for each in failed or reasons)
 
 
 def _case(row: ExportRow) -> RecordedCase:
@@ -129,7 +129,7 @@ def _tags(case: RecordedCase) -> tuple[str, ...]:
 
 
 def as_text(value: JsonValue) -> str | None:
-    """Write a value for a cell: text as it is, all else as JSON."""
+    """Return a value for a cell: text unchanged, other values as JSON."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Exports in text: JSON lines, one JSON array, or a table that no spreadsheet obeys."""
+"""Exports as text: JSON lines, one JSON array, or CSV that is safe from formula injection."""
 
 import csv
 import io
@@ -14,16 +14,16 @@ from scoreline.reports.export_record import Record, as_text
 
 COLUMNS = tuple(each.name for each in fields(Record))
 FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What makes a spreadsheet take a cell for a formula; the wide ones do so, too."""
+"""First characters by which spreadsheets recognise a formula, full-width forms included."""
 
 
 Write = Callable[[Record], None]
-"""What adds a record to an export; lent for as long as the export lasts."""
+"""Adds a record to an export; valid within the `with` block of its writer."""
 
 
 @contextmanager
 def json_lines(file: IO[bytes]) -> Iterator[Write]:
-    """Write one JSON object a line."""
+    """Yield the writer of JSON lines: one object per line."""
 
     def write(record: Record) -> None:
         file.write(to_json(dict(_values(record))) + b"\n")
@@ -33,7 +33,7 @@ def json_lines(file: IO[bytes]) -> Iterator[Write]:
 
 @contextmanager
 def json_array(file: IO[bytes]) -> Iterator[Write]:
-    """Write one JSON document: an array of objects."""
+    """Yield the writer of one JSON array of objects."""
     before = b"[\n"
 
     def write(record: Record) -> None:
@@ -42,28 +42,28 @@ def json_array(file: IO[bytes]) -> Iterator[Write]:
         before = b",\n"
 
     yield write
-    # Not after an error: half a document must not look whole.
+    # Not after an error: a truncated document must not parse.
     file.write(b"[]\n" if before == b"[\n" else b"\n]\n")
 
 
 @contextmanager
 def csv_table(file: IO[bytes]) -> Iterator[Write]:
-    """Write a table with a header; text that a spreadsheet would run is made text by an apostrophe."""
+    """Yield the writer of a CSV table with a header; an apostrophe precedes text that is a formula."""
     line = io.StringIO(newline="")
     rows = csv.writer(line)
 
-    def put(cells: Iterable[object]) -> None:
+    def write_row(cells: Iterable[object]) -> None:
         rows.writerow(cells)
         file.write(line.getvalue().encode())
         line.seek(0)
         line.truncate()
 
-    put(COLUMNS)
-    yield lambda record: put(_cell(name, value) for name, value in _values(record))
+    write_row(COLUMNS)
+    yield lambda record: write_row(_cell(name, value) for name, value in _values(record))
 
 
 def safe_cell(text: str) -> str:
-    """Return a text that a spreadsheet takes for text."""
+    """Return the text, prefixed with an apostrophe where a spreadsheet would run it."""
     if text.startswith(("\t", "\r")) or text.lstrip().startswith(FORMULA):
         return f"'{text}"
     return text
@@ -74,7 +74,7 @@ def _values(record: Record) -> Iterator[tuple[str, Any]]:
         value = getattr(record, name)
         match name:
             case "scores":
-                yield name, [said._asdict() for said in value]
+                yield name, [score._asdict() for score in value]
             case "error":
                 yield name, value._asdict() if value else None
             case "ended_at":
@@ -83,7 +83,7 @@ def _values(record: Record) -> Iterator[tuple[str, Any]]:
                 yield name, value
 
 
-def _cell(name: str, value: Any) -> Any:  # noqa: ANN401 - any cell there is
+def _cell(name: str, value: Any) -> Any:  # noqa: ANN401 - any value of a cell
     if name == "error" and value:
         value = f"{value['kind']}: {value['message']}"
     if isinstance(value, bool):

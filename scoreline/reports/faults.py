@@ -1,11 +1,11 @@
-"""Why an evaluation did not complete, in a kind and a message. Pure."""
+"""The reason why an evaluation did not complete, as a kind and a message. Pure."""
 
 import json
 from typing import Any, NamedTuple
 
 
 class WhyEnded(NamedTuple):
-    """The kind of a fault, and what was said of it."""
+    """The kind and the message of a fault."""
 
     kind: str
     message: str
@@ -15,15 +15,15 @@ class WhyEnded(NamedTuple):
 
 
 def why_ended(status: str, error: str | None, closing: str | None) -> WhyEnded | None:
-    """Read it from the scorecard's error and the closing event's payload; None of what went well."""
+    """Return the fault from the scorecard's error and the closing event; None if it completed."""
     fault = json.loads(error) if error else {}
     event = json.loads(closing) if closing else {}
     match status:
         case "failed":
             return WhyEnded(fault.get("kind", "failed"), fault.get("message", ""))
         case "timed_out":
-            said = _joined(_limit(event), fault.get("message", ""))
-            return WhyEnded(fault.get("kind", "timed_out"), said)
+            message = _joined(_limit(event), fault.get("message", ""))
+            return WhyEnded(fault.get("kind", "timed_out"), message)
         case "cancelled":
             return WhyEnded("cancelled", _joined(_by(event), event.get("reason", "")))
         case _:
@@ -31,7 +31,7 @@ def why_ended(status: str, error: str | None, closing: str | None) -> WhyEnded |
 
 
 def scores_kept(closing: str | None) -> dict[str, float]:
-    """Read the scores that a closing event carries, by evaluator."""
+    """Return the scores of a closing event by evaluator."""
     event = json.loads(closing) if closing else {}
     return {score["evaluator"]: score["score"] for score in event.get("scores", ())}
 

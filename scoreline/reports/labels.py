@@ -1,4 +1,4 @@
-"""What the variants of a batch are called. Pure."""
+"""The labels of the variants of a batch. Pure."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from scoreline.servers.availability import redact
 
 
 class VariantLabel(NamedTuple):
-    """A prompt and a target, by the names that people gave them."""
+    """The number of a variant, and the names of its target and prompt in the spec."""
 
     number: int
     target: str
@@ -18,11 +18,11 @@ class VariantLabel(NamedTuple):
 
 
 def variant_labels(spec: str | None) -> tuple[VariantLabel, ...]:
-    """Name the variants of a batch; an external one has none that anybody knows."""
+    """Return the labels of a batch's variants; none for an external batch, which has no spec."""
     if spec is None:
         return ()
     return tuple(
-        # People may name a target by its URL, and a URL may have a password in it.
+        # The name of a target may be its URL, which may contain a password.
         VariantLabel(variant.number, redact(variant.target.label), variant.prompt)
         for variant in unpack(spec).variants
     )

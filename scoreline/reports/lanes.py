@@ -1,4 +1,4 @@
-"""What the lanes of a batch wait for, since when, until when, and how many tasks stand behind each."""
+"""What blocks the lanes of a batch, since when, until when, and how many tasks wait for each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from taskqueue.tasks import QueueUnavailable
 
 @dataclass(frozen=True, slots=True)
 class LaneWait:
-    """A lane, and what stands behind it."""
+    """A lane, and the number of tasks that wait for it."""
 
     view: LaneView
     behind: int
-    """Tasks of this batch that need it and are in nobody's hands."""
+    """Ready tasks of this batch that need the lane and are not claimed."""
 
 
 async def read_lanes(redis: Redis, batch_id: str) -> tuple[LaneWait, ...]:
-    """Look at the lanes that a batch has to ask; none where Redis does not say."""
+    """Return the lanes that a batch needs; none where Redis is unavailable."""
     try:
         partitions = await RedisBatchRegistry(redis).lanes(batch_id)
         queues = [queue_name(batch_id, partition) for partition in partitions]
@@ -42,7 +42,7 @@ async def read_lanes(redis: Redis, batch_id: str) -> tuple[LaneWait, ...]:
 
 
 def lane_lines(waits: Sequence[LaneWait], now: datetime) -> Iterator[str]:
-    """Describe what holds tasks back, lane by lane."""
+    """Return a line for each lane that blocks tasks."""
     for wait in waits:
         if wait.view.blocked_by and (wait.behind or _is_shut(wait.view)):
             reason = _reason(wait.view, wait.view.blocked_by, now)
@@ -50,7 +50,7 @@ def lane_lines(waits: Sequence[LaneWait], now: datetime) -> Iterator[str]:
 
 
 def limit_lines(waits: Sequence[LaneWait]) -> Iterator[str]:
-    """List the limits in force on each lane of a batch, and which batch has declared them."""
+    """Return a line for each lane with its limits in force and the batch that declared each."""
     for wait in waits:
         if wait.view.limits:
             limits = "; ".join(map(_limit, wait.view.limits))
@@ -58,15 +58,15 @@ def limit_lines(waits: Sequence[LaneWait]) -> Iterator[str]:
 
 
 def _limit(limit: LaneLimit) -> str:
-    found = {
+    values = {
         "requests a minute": limit.rpm,
         "tokens a minute": limit.tpm,
         "calls in flight": limit.max_concurrency,
         "s between two calls": limit.gap or None,
     }
-    said = ", ".join(f"{_number(value)} {unit}" for unit, value in found.items() if value is not None)
+    limits = ", ".join(f"{_number(value)} {unit}" for unit, value in values.items() if value is not None)
     batch_id, key = _origin(limit)
-    return f"{said} (batch {printable(batch_id)}, {printable(key)})"
+    return f"{limits} (batch {printable(batch_id)}, {printable(key)})"
 
 
 def _origin(limit: LaneLimit) -> tuple[str, str]:
@@ -74,47 +74,47 @@ def _origin(limit: LaneLimit) -> tuple[str, str]:
     return batch_id, key
 
 
-def _whose(view: LaneView, why: BlockedBy) -> str:
-    """Name the batch whose limit holds calls back; nothing where it is the provider's, or was learnt."""
+def _declared_by(view: LaneView, reason: BlockedBy) -> str:
+    """Return the batch whose limit blocks calls; empty for a limit of the provider or a learnt one."""
     for limit in view.limits:
-        holding = {
+        is_blocking = {
             BlockedBy.RATE: limit.rpm is not None and limit.rpm == view.rpm,
             BlockedBy.TOKENS: limit.tpm is not None and limit.tpm == view.tpm,
             BlockedBy.CONCURRENCY: limit.max_concurrency is not None
             and limit.max_concurrency <= view.in_flight,
             BlockedBy.GAP: limit.gap > 0 and limit.gap == max(each.gap for each in view.limits),
         }
-        if holding.get(why):
+        if is_blocking.get(reason):
             batch_id, key = _origin(limit)
             return f" (batch {printable(batch_id)}, {printable(key)})"
     return ""
 
 
 def _is_shut(view: LaneView) -> bool:
-    """Whether what is in hand may wait for it, though nothing stands behind it."""
+    """Whether claimed tasks may wait for the lane, though no ready task does."""
     return view.blocked_by in {BlockedBy.BREAKER, BlockedBy.RETRY_AFTER} and view.until is not None
 
 
-def _reason(view: LaneView, why: BlockedBy, now: datetime) -> str:
-    lane = printable(view.lane)
-    match why:
+def _reason(view: LaneView, reason: BlockedBy, now: datetime) -> str:
+    lane, origin = printable(view.lane), _declared_by(view, reason)
+    match reason:
         case BlockedBy.RATE:
-            return f"{lane} is at its limit of {_number(view.rpm)} requests a minute{_whose(view, why)}"
+            return f"{lane} is at its limit of {_number(view.rpm)} requests a minute{origin}"
         case BlockedBy.TOKENS:
-            used = f"{lane} has used up its {_number(view.tpm)} tokens a minute{_whose(view, why)}"
+            used = f"{lane} has used up its {_number(view.tpm)} tokens a minute{origin}"
             return f"{used}{_next(view, now)}"
         case BlockedBy.CONCURRENCY:
             calls = counted(view.in_flight, "call")
-            return f"{lane} has {calls} in flight, as many as it takes{_whose(view, why)}"
+            return f"{lane} has {calls} in flight, as many as it takes{origin}"
         case BlockedBy.GAP:
-            return f"{lane} leaves a gap between two calls{_whose(view, why)}{_next(view, now)}"
+            return f"{lane} leaves a gap between two calls{origin}{_next(view, now)}"
         case BlockedBy.RETRY_AFTER:
             return f"{lane} asked for patience (Retry-After){_next(view, now)}"
         case BlockedBy.BREAKER:
             failed = counted(view.failures, "call")
             return f"{lane} does not answer: {failed} in a row failed{_probe(view, now)}"
         case _:
-            raise ValueError(f"no reason: {why!r}")
+            raise ValueError(f"no reason: {reason!r}")
 
 
 def _number(limit: float | None) -> str:
@@ -141,11 +141,11 @@ def _since(view: LaneView, now: datetime) -> str:
 
 
 def _behind(wait: LaneWait) -> str:
-    return f"{counted(wait.behind, 'task')} behind it" if wait.behind else "no task stands behind it now"
+    return f"{counted(wait.behind, 'task')} behind it" if wait.behind else "no task waits for it now"
 
 
 def lanes_document(waits: Sequence[LaneWait]) -> list[dict[str, Any]]:
-    """Write the lanes for machines."""
+    """Return the lanes as JSON."""
     return [
         {
             "lane": wait.view.lane,

@@ -1,4 +1,4 @@
-"""`scoreline batch list`: the batches there are, newest first."""
+"""`scoreline batch list`: batches, newest first."""
 
 import asyncio
 import json
@@ -26,29 +26,29 @@ def run_list(
 ) -> int:
     """Print the newest batches."""
 
-    async def ask(url: str) -> tuple[list[ListedBatch], set[str]]:
+    async def read(url: str) -> tuple[list[ListedBatch], set[str]]:
         async with connected(url) as conn:
-            batches = await list_batches(conn, status=status, project=project, limit=limit)
-            return batches, await led_runs(conn, {batch.run_id for batch in batches})
+            listed = await list_batches(conn, status=status, project=project, limit=limit)
+            return listed, await led_runs(conn, {batch.run_id for batch in listed})
 
-    found, led = asyncio.run(ask(servers.postgres_url))
+    batches, led = asyncio.run(read(servers.postgres_url))
     if as_json:
-        for batch in found:
+        for batch in batches:
             print(json.dumps(_document(batch)))  # noqa: T201 - machines read stdout
-    elif found:
+    elif batches:
         console = screen()
-        console.print(table_of(found, console.width))
-        for batch_id in abandoned(found, led):
+        console.print(table_of(batches, console.width))
+        for batch_id in abandoned(batches, led):
             _note(f"{batch_id}: nothing works on it. To go on: {batch_command('resume', batch_id)}")
     else:
-        wanted = " of this kind" if status or project else " yet"
-        hint = f"There is no batch{wanted}. To run one: {typed('batch', 'run', '--help')}"
+        which = " of this kind" if status or project else " yet"
+        hint = f"There is no batch{which}. To run one: {typed('batch', 'run', '--help')}"
         Console(stderr=True).print(hint, markup=False, highlight=False, soft_wrap=True)
     return 0
 
 
 def abandoned(batches: list[ListedBatch], led: Collection[str]) -> list[str]:
-    """Return the batches whose local run has ended before they were over, and was not paused."""
+    """Return the running batches whose local run has ended."""
     return [
         printable(batch.batch_id)
         for batch in batches
@@ -70,7 +70,7 @@ COLUMNS = (
 
 
 def table_of(batches: list[ListedBatch], width: int) -> RenderableType:
-    """Draw batches, one a line where there is room for all columns, else one a paragraph."""
+    """Return a table of batches; one paragraph per batch where the width is too small for the columns."""
     return fitted(COLUMNS, [_cells(batch) for batch in batches], width)
 
 

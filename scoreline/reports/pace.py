@@ -1,45 +1,45 @@
-"""How fast a batch goes, and when it may be over: from snapshots, over a sliding window. Pure."""
+"""The rate of a batch and its estimated end, from snapshots over a sliding window. Pure."""
 
 from collections import deque
 from datetime import datetime, timedelta
 
 WINDOW = timedelta(seconds=20)
 FAR = timedelta(days=999)
-"""Beyond this nobody plans."""
+"""The longest estimate that is shown."""
 
 
 class Pace:
-    """Remembers the counts of the last seconds; times come with them, and no clock is read."""
+    """Keeps the samples of a sliding window; the caller passes the time in, no clock is read."""
 
     def __init__(self, window: timedelta = WINDOW) -> None:
         self._window = window
-        self._seen: deque[tuple[datetime, int]] = deque()
+        self._samples: deque[tuple[datetime, int]] = deque()
 
     def observe(self, done: int, at: datetime) -> None:
-        """Take note of how many are done; a clock that went back, or a count that fell, starts anew."""
-        if self._seen and (at < self._seen[-1][0] or done < self._seen[-1][1]):
-            self._seen.clear()
-        self._seen.append((at, done))
-        # The last one outside the window stays: the rate is measured from it.
-        while len(self._seen) > 2 and self._seen[1][0] <= at - self._window:
-            self._seen.popleft()
+        """Add a sample; a clock that went back, or a count that fell, starts a new window."""
+        if self._samples and (at < self._samples[-1][0] or done < self._samples[-1][1]):
+            self._samples.clear()
+        self._samples.append((at, done))
+        # The last sample before the window stays: the rate is measured from it.
+        while len(self._samples) > 2 and self._samples[1][0] <= at - self._window:
+            self._samples.popleft()
 
     @property
     def rate(self) -> float | None:
-        """Evaluations a second; None until two moments were seen."""
-        if not self._seen:
+        """Evaluations per second; None before two samples of different times."""
+        if not self._samples:
             return None
-        (began, first), (now, last) = self._seen[0], self._seen[-1]
+        (began, first), (now, last) = self._samples[0], self._samples[-1]
         seconds = (now - began).total_seconds()
         return (last - first) / seconds if seconds > 0 else None
 
     def eta(self, pending: int) -> timedelta | None:
-        """Return how long the rest will take at this pace; None where it can't be told."""
+        """Return the estimated time until the pending evaluations end; None where there is no rate."""
         return remaining(pending, self.rate)
 
 
 def remaining(pending: int, rate: float | None) -> timedelta | None:
-    """Return how long so many take at a rate; None where there is no end in sight."""
+    """Return the time that `pending` evaluations take at a rate; None without a rate or beyond `FAR`."""
     if pending <= 0:
         return timedelta()
     if not rate or pending / rate > FAR.total_seconds():
@@ -48,6 +48,6 @@ def remaining(pending: int, rate: float | None) -> timedelta | None:
 
 
 def average(done: int, lasted: timedelta) -> float | None:
-    """Return evaluations a second since the beginning; None where no time has passed."""
+    """Return evaluations per second since the start; None where no time has passed."""
     seconds = lasted.total_seconds()
     return done / seconds if seconds > 0 else None

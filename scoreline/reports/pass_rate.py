@@ -20,13 +20,13 @@ NOT_SCORED = "not scored"
 
 @dataclass(frozen=True, slots=True)
 class PassRate:
-    """How many of the evaluations that have ended have passed."""
+    """The share of ended evaluations that passed."""
 
     passed: int
     ended: int
     total: int
     is_scored: bool = True
-    """Whether there is an evaluator: without one, no verdict means anything."""
+    """Whether the batch has an evaluator: without one there are no verdicts."""
 
     @property
     def value(self) -> float | None:
@@ -35,7 +35,7 @@ class PassRate:
 
     @property
     def interval(self) -> Interval | None:
-        """Wilson's 95 % interval of the rate; None where there is no rate."""
+        """The 95 % Wilson interval of the rate; None where there is no rate."""
         return wilson(self.passed, self.ended) if self.is_scored else None
 
     @property
@@ -49,14 +49,14 @@ class PassRate:
         return "-" if self.value is None else f"{self.value:.1%}"
 
     def words(self) -> str:
-        """Write the rate as a screen shows it; empty where nothing has ended yet."""
+        """Return the rate as screens show it; empty where nothing has ended yet."""
         if self.value is None:
             return "" if self.is_scored else NOT_SCORED
         return f"{self} passed" if self.is_final else f"{self} passed so far"
 
 
 def is_scored(spec: str | None) -> bool:
-    """Whether a batch has an evaluator; producers of external batches score them by themselves."""
+    """Whether a batch has an evaluator; external batches count as scored, by their producers."""
     return spec is None or bool(from_json(spec).get("evaluators"))
 
 
@@ -71,5 +71,5 @@ def listed_pass_rate(batch: ListedBatch) -> PassRate:
 
 
 def variant_pass_rate(result: VariantResult, *, is_scored: bool) -> PassRate:
-    """Return the pass rate of one prompt with one target."""
+    """Return the pass rate of one variant."""
     return PassRate(result.passed, result.done, result.total, is_scored)

@@ -1,4 +1,4 @@
-"""Progress as it comes: drawn in place on a terminal, a plain line now and then where there is none.
+"""The progress of a batch: updated in place on a terminal, else a plain line every few seconds.
 
 with ProgressDisplay(Console(stderr=True)) as display:
     display.show(snapshot, fleet)
@@ -23,15 +23,15 @@ from scoreline.reports.pace import Pace
 from scoreline.reports.pass_rate import batch_pass_rate
 
 PLAIN_EVERY = timedelta(seconds=10)
-"""How often a line is printed where nobody sees it change."""
+"""How often a plain line is printed where there is no terminal."""
 BAR_WIDTH = 40
 NARROWEST_BAR = 8
 BAR = (("━", "green"), ("x", "red"), ("-", "yellow"))
-"""Completed, dead letters, cancelled: told apart by their signs, too, where there are no colours."""
+"""Completed, dead letters, cancelled: the signs differ, too, for terminals without colours."""
 
 
 class ProgressDisplay:
-    """Shows snapshots of one batch for as long as the block lasts; keeps the pace by itself."""
+    """Shows snapshots of one batch within a `with` block, and measures its rate."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class ProgressDisplay:
     def show(
         self, snapshot: BatchSnapshot, fleet: FleetStatus = FLEET_NOT_READ, *, remarks: Sequence[str] = ()
     ) -> None:
-        """Show how a batch stands now; remarks say why it does not go on."""
+        """Show a snapshot; remarks are the reasons why the batch makes no progress."""
         self._pace.observe(snapshot.done, snapshot.now)
         rate, eta = self._pace.rate, self._pace.eta(snapshot.pending)
         if self._live:
@@ -72,9 +72,9 @@ class ProgressDisplay:
             facts = Text(" · ".join(facts_of(snapshot, fleet, rate=rate, eta=eta)))
             self._live.update(Group(bar(snapshot, self._console.width), facts, *lines), refresh=True)
         elif self._is_due(snapshot):
-            said = [progress_words(snapshot), *facts_of(snapshot, fleet, rate=rate, eta=eta), *remarks]
+            parts = [progress_words(snapshot), *facts_of(snapshot, fleet, rate=rate, eta=eta), *remarks]
             time = f"[{snapshot.now.astimezone(UTC):%H:%M:%S}] " if self._stamped else ""
-            self._console.print(Text(time + " · ".join(said)), soft_wrap=True)
+            self._console.print(Text(time + " · ".join(parts)), soft_wrap=True)
 
     def _is_due(self, snapshot: BatchSnapshot) -> bool:
         status = status_word(snapshot)
@@ -91,14 +91,14 @@ class ProgressDisplay:
 
 
 def bar(snapshot: BatchSnapshot, width: int) -> Text:
-    """Draw how far a batch has come: completed, dead letters, cancelled; the rest is empty."""
+    """Return the bar of a batch: completed, dead letters, cancelled; the rest is empty."""
     words = progress_text(snapshot)
     length = max(NARROWEST_BAR, min(BAR_WIDTH, width - words.cell_len - 1))
     drawn, shares = Text(), (snapshot.completed, snapshot.dead_letters, snapshot.cancelled)
     reached = 0
     for (sign, style), (so_far, share) in zip(BAR, _running_sums(shares), strict=True):
         until = round(length * so_far / max(1, snapshot.total))
-        # One dead letter of a million is seen, too.
+        # Even one dead letter of a million gets a cell.
         until = max(until, min(length, reached + 1)) if share else until
         drawn.append(sign * max(0, until - reached), style=style)
         reached = max(reached, until)
@@ -111,7 +111,7 @@ def _running_sums(shares: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def progress_text(snapshot: BatchSnapshot) -> Text:
-    """Write how far a batch has come: what completed counts, what was given up or called off does not."""
+    """Return the progress of a batch: completed evaluations count, dead letters and cancelled do not."""
     share = f" ({snapshot.completed / snapshot.total:.1%})" if snapshot.total else ""
     counts = f"{snapshot.completed:,} of {snapshot.total:,}"
     status = status_word(snapshot)
@@ -125,7 +125,7 @@ def progress_text(snapshot: BatchSnapshot) -> Text:
 
 
 def progress_words(snapshot: BatchSnapshot) -> str:
-    """Write the same without colours."""
+    """Return the same without colours."""
     return progress_text(snapshot).plain
 
 
@@ -137,7 +137,7 @@ def facts_of(
     eta: timedelta | None,
     on_average: bool = False,
 ) -> Iterator[str]:
-    """Describe in a few words each what there is to say; what says nothing is left out."""
+    """Return rate, remaining time, pass rate, retries, cost and executors, as far as there are any."""
     goes_on = snapshot.pending > 0 and not is_over(snapshot)
     if rate is not None:
         yield f"{rate:,.1f}/s{' on average' if on_average else ''}"
@@ -153,7 +153,7 @@ def facts_of(
 
 
 def executors_text(fleet: FleetStatus, snapshot: BatchSnapshot) -> str:
-    """Describe who is at work."""
+    """Return how many executors serve a batch, and how many of their slots are busy."""
     if fleet.unavailable:
         return "executors not known"
     serving = fleet.serving(snapshot)

@@ -1,4 +1,4 @@
-"""What a batch has at providers, in words: how many wait, since when, and what keeps them."""
+"""The provider batches of a batch as text and JSON: requests, state, and time of submission."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,49 +16,48 @@ from scoreline.formatting import counted, excerpt, printable, span, stamp
 
 AT_WORK = frozenset({"intended", "submitted", "ended"})
 SHOWN = 5
-"""Provider batches that are told of one by one."""
+"""Provider batches that have a line of their own."""
 
-
-NOBODY = ProviderBacklog()
+NO_BACKLOG = ProviderBacklog()
 
 
 @dataclass(frozen=True, slots=True)
 class AtProviders:
-    """All that a batch has at providers, or means to send there."""
+    """The provider batches of a batch, and the evaluations that wait for one."""
 
     provider_batches: tuple[ProviderBatchStatus, ...] = ()
-    backlog: ProviderBacklog = NOBODY
+    backlog: ProviderBacklog = NO_BACKLOG
 
     @property
     def at_work(self) -> tuple[ProviderBatchStatus, ...]:
-        """Those that are not done with."""
+        """Provider batches whose results are not all recorded."""
         return tuple(each for each in self.provider_batches if each.state in AT_WORK)
 
 
 NOTHING = AtProviders()
 
 
-async def look_at_providers(conn: Connection, batch_id: str, spec: str | None) -> AtProviders:
-    """Look; of a batch that never asked a provider for batches, at nothing."""
+async def read_provider_batches(conn: Connection, batch_id: str, spec: str | None) -> AtProviders:
+    """Read the provider batches of a batch; `NOTHING` where its spec uses none."""
     provider_batches = await provider_batches_of(conn, batch_id)
     if provider_batches or '"batch_api":"' in (spec or "").replace(" ", ""):
         return AtProviders(tuple(provider_batches), await provider_backlog(conn, batch_id))
     return NOTHING
 
 
-def discount_line(look: AtProviders) -> str | None:
-    """Describe how much was had cheaper; nothing where nothing was."""
-    answered = sum(each.counts.succeeded for each in look.provider_batches)
+def discount_line(at_providers: AtProviders) -> str | None:
+    """Return the line with the number of discounted answers; None where there are none."""
+    answered = sum(each.counts.succeeded for each in at_providers.provider_batches)
     return f"{counted(answered, 'answer')} by provider batches, at half the price" if answered else None
 
 
-def provider_lines(look: AtProviders, now: datetime) -> Iterator[str]:
-    """Describe what provider batches are doing; nothing where there are none."""
-    if look.backlog.unsent:
-        yield f"{look.backlog.unsent:,} wait to be sent to the provider in a batch."
-    for each in look.at_work[:SHOWN]:
+def provider_lines(at_providers: AtProviders, now: datetime) -> Iterator[str]:
+    """Return a line for unsent requests and for each open provider batch."""
+    if at_providers.backlog.unsent:
+        yield f"{at_providers.backlog.unsent:,} wait to be sent to the provider in a batch."
+    for each in at_providers.at_work[:SHOWN]:
         yield _line(each, now)
-    if (more := len(look.at_work) - SHOWN) > 0:
+    if (more := len(at_providers.at_work) - SHOWN) > 0:
         yield f"… and {more:,} more provider batches."
 
 
@@ -67,22 +66,22 @@ def _line(each: ProviderBatchStatus, now: datetime) -> str:
     note = f"; {excerpt(each.note, 200)}" if each.note else ""
     match each.state:
         case "intended":
-            what = f"being submitted since {stamp(each.intended_at)}"
+            state = f"being submitted since {stamp(each.intended_at)}"
         case "submitted":
-            polled = f", looked at {span(now - each.polled_at)} ago" if each.polled_at else ""
-            what = f"submitted {stamp(each.submitted_at or each.intended_at)}{polled}"
+            polled = f", polled {span(now - each.polled_at)} ago" if each.polled_at else ""
+            state = f"submitted {stamp(each.submitted_at or each.intended_at)}{polled}"
         case "ended":
-            what = f"ended, {each.counts.succeeded:,} answered, results are being read"
+            state = f"ended, {each.counts.succeeded:,} answered, results are being read"
         case other:
-            what = other
-    return f"Provider batch {name}: {each.size:,} requests, {what}{note}"
+            state = other
+    return f"Provider batch {name}: {each.size:,} requests, {state}{note}"
 
 
-def provider_document(look: AtProviders) -> dict[str, Any]:
-    """Write it for machines."""
+def provider_document(at_providers: AtProviders) -> dict[str, Any]:
+    """Return provider batches as JSON."""
     return {
-        "waiting": look.backlog.waiting,
-        "unsent": look.backlog.unsent,
+        "waiting": at_providers.backlog.waiting,
+        "unsent": at_providers.backlog.unsent,
         "batches": [
             {
                 "id": each.id,
@@ -96,6 +95,6 @@ def provider_document(look: AtProviders) -> dict[str, Any]:
                 "submitted_at": each.submitted_at.isoformat() if each.submitted_at else None,
                 "note": each.note,
             }
-            for each in look.provider_batches
+            for each in at_providers.provider_batches
         ],
     }

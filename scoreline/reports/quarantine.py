@@ -1,4 +1,4 @@
-"""How the quarantine is shown."""
+"""`scoreline quarantine`: lists quarantined entries and prints one."""
 
 import asyncio
 import json
@@ -25,10 +25,10 @@ def show_list(
 ) -> None:
     """Print the quarantine, newest first."""
 
-    async def ask(conn: AsyncConnection[Any]) -> list[QuarantinedEntry]:
+    async def read(conn: AsyncConnection[Any]) -> list[QuarantinedEntry]:
         return await quarantine_list(conn, evaluation=evaluation, reason=reason, limit=limit)
 
-    entries = _asked(servers, ask)
+    entries = _read(servers, read)
     if as_json:
         for entry in entries:
             print(json.dumps(_plain(entry)))  # noqa: T201 - machines read stdout
@@ -39,9 +39,9 @@ def show_list(
     rows: list[list[Text | str]] = []
     for entry in entries:
         when = f"{entry.quarantined_at:%Y-%m-%d %H:%M:%S}"
-        # Foreign text: never read as markup, nor obeyed by a terminal.
-        whose = Text(printable(entry.evaluation_id or "-"))
-        rows.append([entry.id[:12], when, entry.reason, whose, Text(printable(entry.detail))])
+        # Foreign text: neither markup nor escape sequences take effect.
+        evaluation_id = Text(printable(entry.evaluation_id or "-"))
+        rows.append([entry.id[:12], when, entry.reason, evaluation_id, Text(printable(entry.detail))])
     console = screen()
     console.print(fitted(COLUMNS, rows, console.width))
 
@@ -49,15 +49,15 @@ def show_list(
 def show_one(servers: Servers, identifier: str, *, as_json: bool) -> None:
     """Print one entry with its bytes."""
 
-    async def ask(conn: AsyncConnection[Any]) -> list[QuarantinedEntry]:
+    async def read(conn: AsyncConnection[Any]) -> list[QuarantinedEntry]:
         return await quarantine_find(conn, identifier, max_bytes=SHOWN_BYTES)
 
-    found = _asked(servers, ask)
-    if not found:
+    entries = _read(servers, read)
+    if not entries:
         raise Problem(f"Nothing in quarantine has an id that begins with {identifier!r}.")
-    if len(found) > 1:
+    if len(entries) > 1:
         raise Problem(f"More than one id begins with {identifier!r}; give more of it.")
-    entry = found[0]
+    entry = entries[0]
     if as_json:
         body = entry.body.decode(errors="backslashreplace")
         print(json.dumps({**_plain(entry), "entry_id": entry.entry_id, "body": body}))  # noqa: T201 - as above
@@ -71,13 +71,13 @@ def show_one(servers: Servers, identifier: str, *, as_json: bool) -> None:
         Console(stderr=True).print(f"(the first {SHOWN_BYTES} of {entry.size} bytes)")
 
 
-def _asked(
+def _read(
     servers: Servers,
-    ask: Callable[[AsyncConnection[Any]], Awaitable[list[QuarantinedEntry]]],
+    query: Callable[[AsyncConnection[Any]], Awaitable[list[QuarantinedEntry]]],
 ) -> list[QuarantinedEntry]:
     async def connected(url: str) -> list[QuarantinedEntry]:
         async with await AsyncConnection.connect(url) as conn:
-            return await ask(conn)
+            return await query(conn)
 
     return asyncio.run(connected(servers.postgres_url))
 

@@ -1,4 +1,4 @@
-"""The prompt as a target got it, rendered again from the case, template and answers on record. Pure."""
+"""The prompt as sent to a target, rendered again from case, template and recorded answers. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from domain.template import NOTHING, CaseLike, UnknownField, case_fields, render
 
 
 class RecordedCase(NamedTuple):
-    """A case as it was stored, of whatever shape a foreign producer gave it."""
+    """A case as it was stored; an external producer may give its values any shape."""
 
     id: str
     input: JsonValue
@@ -18,7 +18,7 @@ class RecordedCase(NamedTuple):
 
 
 def rendered_prompt(template: str, case: CaseLike, stored: Mapping[str, JsonValue] = NOTHING) -> str | None:
-    """Fill a template in; None where it names what is not on record."""
+    """Render a template; None where a field of it is not on record."""
     try:
         return render(template, case_fields(case, stored))
     except UnknownField:

@@ -1,4 +1,4 @@
-"""What a batch came to: pass rates by variant and evaluator, what failed first, dead letters by reason."""
+"""The results of a batch: pass rates by variant and evaluator, first failures, dead letters by reason."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,18 +25,18 @@ FAILED_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """One variant, or what one evaluator scored of it."""
+    """The results of one variant, or of one evaluator on it."""
 
     label: VariantLabel | None
     variant: int
     evaluator: str
-    """Empty: all of them together."""
+    """Empty for the row of all evaluators together."""
     rate: PassRate
     score: float | None
     no_verdict: int
-    """Ended without a score: dead letters, and cancelled ones."""
+    """Evaluations that ended without a score: dead letters, and cancelled ones."""
     decides: bool = True
-    """Whether the evaluator passes and fails; one that only scores has no pass rate."""
+    """Whether the evaluator decides pass or fail; one that only scores has no pass rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Report:
 
 
 async def read_report(conn: Connection, snapshot: BatchSnapshot) -> Report:
-    """Read what a batch came to."""
+    """Read the results of a batch."""
     batch_id, labels = snapshot.batch_id, variant_labels(snapshot.spec)
     variants = await variant_results(conn, batch_id)
     by_evaluator = await evaluator_results(conn, batch_id)
@@ -69,10 +69,10 @@ def report_rows(
     labels: Sequence[VariantLabel],
     spec: str | None,
 ) -> Iterator[ReportRow]:
-    """Make a row for each variant, and one more for each evaluator where there are several.
+    """Return a row for each variant, and one for each evaluator where there are several.
 
-    The evaluators are those of the spec, in its order: one that failed on every case has no score to be
-    found by, and still has a row.
+    The evaluators are those of the spec, in its order: one that failed on every case has no scores, and
+    still has a row.
     """
     named = {label.number: label for label in labels}
     listed = [each.name for each in unpack(spec).evaluators] if spec is not None else []
@@ -92,7 +92,7 @@ def report_rows(
 def _evaluator_row(
     label: VariantLabel | None, variant: VariantResult, result: EvaluatorResult
 ) -> ReportRow:
-    """Make the row of one evaluator, over all evaluations that ended, dead letters with kept scores too."""
+    """Return the row of one evaluator over all ended evaluations, dead letters included."""
     return ReportRow(
         label,
         variant.variant,
@@ -105,7 +105,7 @@ def _evaluator_row(
 
 
 def report_document(report: Report) -> dict[str, Any]:
-    """Write results for machines."""
+    """Return results as JSON."""
     return {
         "results": [_row_document(row) for row in report.rows],
         "failed_first": [_failed_document(record) for record in report.failed],
@@ -142,6 +142,6 @@ def _failed_document(record: Record) -> dict[str, Any]:
 
 
 def _group_document(group: DeadLetterGroup) -> dict[str, Any]:
-    why = why_ended(group.status, group.error, group.closing)
-    message = why.message if why else ""
+    fault = why_ended(group.status, group.error, group.closing)
+    message = fault.message if fault else ""
     return {"kind": group.kind, "count": group.count_, "message": message, "example": group.example}

@@ -1,4 +1,4 @@
-"""The results of a batch for people: rates with their intervals, first failures, dead letters in red."""
+"""The results of a batch as text: pass rates with intervals, first failures, dead letters in red."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -28,7 +28,7 @@ RED, BOLD_RED, GREEN = "red", "bold red", "green"
 
 
 def report_lines(snapshot: BatchSnapshot, report: Report, width: int) -> Iterator[RenderableType]:
-    """Lay out what a batch came to."""
+    """Return the results of a batch: pass rates, first failures, dead letters."""
     if any(row.rate.is_scored for row in report.rows):
         yield Text()
         yield from results(report, width)
@@ -37,7 +37,7 @@ def report_lines(snapshot: BatchSnapshot, report: Report, width: int) -> Iterato
 
 
 def results(report: Report, width: int) -> Iterator[RenderableType]:
-    """Draw the pass rate of every variant and evaluator, with Wilson's 95 % interval.
+    """Return the pass rate of every variant and evaluator, with its 95 % Wilson interval.
 
     Where one table is too wide, each variant has a table of its own under its name.
     """
@@ -85,7 +85,7 @@ def _colour(rate: float | None) -> str:
 
 
 def _failed(snapshot: BatchSnapshot, report: Report) -> Iterator[RenderableType]:
-    """Show the first answers that did not pass: input, expected, answer and reason."""
+    """Return the first answers that did not pass: input, expected, answer and reason."""
     wrong = snapshot.completed - snapshot.passed
     if not report.failed:
         return
@@ -135,6 +135,6 @@ def _dead_letters(snapshot: BatchSnapshot, report: Report) -> Iterator[Renderabl
 
 
 def _group_words(group: DeadLetterGroup) -> str:
-    why = why_ended(group.status, group.error, group.closing)
-    said = excerpt(str(why).partition("\n")[0] if why else group.kind, VALUE_SHOWN)
-    return f"{group.count_:,} x {said} (e.g. {printable(group.example)})"
+    fault = why_ended(group.status, group.error, group.closing)
+    reason = excerpt(str(fault).partition("\n")[0] if fault else group.kind, VALUE_SHOWN)
+    return f"{group.count_:,} x {reason} (e.g. {printable(group.example)})"

@@ -13,19 +13,19 @@ from executor.sandbox.probe import ProbeResult, probe
 from executor.sandbox.sandbox import Sandbox
 from scoreline.problem import Problem
 
-_NO_PYTHON = "The sandbox has no python3, so no wall was tried: install it in /usr, or check another host."
+_NO_PYTHON = "The sandbox has no python3, so no check was run: install it in /usr, or check another host."
 
 
 def report_sandbox(cgroup: str, *, as_json: bool, quick: bool) -> None:
-    """Try every wall and print the results; raises `Problem` where one is open, or there is no sandbox."""
-    found, refusal = probe(), Sandbox(cgroup=cgroup).check()
-    tried = _checks(found, cgroup, quick=quick or bool(refusal))
-    checks = asyncio.run(_collect(found, tried, as_json=as_json))
+    """Run every check and print the results; raises `Problem` where one fails, or there is no sandbox."""
+    result, refusal = probe(), Sandbox(cgroup=cgroup).check()
+    pending = _checks(result, cgroup, quick=quick or bool(refusal))
+    checks = asyncio.run(_collect(result, pending, as_json=as_json))
     if as_json:
-        typer.echo(json.dumps(_document(found, checks, refusal)))
+        typer.echo(json.dumps(_document(result, checks, refusal)))
     if refusal:
         raise Problem(refusal)
-    if not found.walls:
+    if not result.walls:
         raise Problem(_NO_PYTHON)
     failed = [check.name for check in checks if not check.held]
     if failed:
@@ -38,23 +38,23 @@ def report_sandbox(cgroup: str, *, as_json: bool, quick: bool) -> None:
 
 
 async def _collect(
-    found: ProbeResult, tried: AsyncIterator[IsolationCheck], *, as_json: bool
+    result: ProbeResult, pending: AsyncIterator[IsolationCheck], *, as_json: bool
 ) -> list[IsolationCheck]:
     """Run the checks, each printed as soon as it has ended."""
-    if found.privilege_mode and not as_json:
-        typer.echo(f"sandboxes stand on {found.privilege_mode.value}")
+    if result.privilege_mode and not as_json:
+        typer.echo(f"privilege mode: {result.privilege_mode.value}")
     checks = []
-    async for check in tried:
+    async for check in pending:
         checks.append(check)
         if not as_json:
             typer.echo(_line(check))
     return checks
 
 
-async def _checks(found: ProbeResult, cgroup: str, *, quick: bool) -> AsyncIterator[IsolationCheck]:
-    for check in found.walls:
+async def _checks(result: ProbeResult, cgroup: str, *, quick: bool) -> AsyncIterator[IsolationCheck]:
+    for check in result.walls:
         yield check
-    if found.privilege_mode and found.walls and not quick:
+    if result.privilege_mode and result.walls and not quick:
         async for check in check_limits(Sandbox(cgroup=cgroup), has_cgroup=bool(cgroup)):
             yield check
 
@@ -65,9 +65,9 @@ def _line(check: IsolationCheck) -> str:
     return f"  {word}  {check.name:<17} {check.attempt} ({check.enforced_by}){evidence}"
 
 
-def _document(found: ProbeResult, checks: list[IsolationCheck], refusal: str) -> dict[str, object]:
+def _document(result: ProbeResult, checks: list[IsolationCheck], refusal: str) -> dict[str, object]:
     return {
-        "footing": found.privilege_mode and found.privilege_mode.value,
+        "footing": result.privilege_mode and result.privilege_mode.value,
         "trouble": refusal,
         "held": bool(checks) and not refusal and all(check.held for check in checks),
         "checks": [{**asdict(check), "held": check.held} for check in checks],

@@ -1,4 +1,4 @@
-"""Where tables are drawn."""
+"""The console on which reports are printed."""
 
 import os
 import sys
@@ -6,10 +6,10 @@ import sys
 from rich.console import Console
 
 PIPED_WIDTH = 160
-"""Columns where nobody's terminal sets a limit."""
+"""The width, in columns, where standard output is no terminal."""
 
 
 def screen() -> Console:
-    """Draw on standard output, as wide as the terminal; where there is none, ids are not cut."""
-    free = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=PIPED_WIDTH if free else None, highlight=False, markup=False)
+    """Return a console on standard output, as wide as the terminal, or `PIPED_WIDTH` without one."""
+    is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=PIPED_WIDTH if is_piped else None, highlight=False, markup=False)

@@ -1,4 +1,4 @@
-"""Why a batch does not go on, or not faster, and what to do about it. Pure."""
+"""Reasons why a batch makes no progress, or little, each with the command to type. Pure."""
 
 import shlex
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from scoreline.reports.lanes import lane_lines
 from scoreline.reports.provider_batches import provider_lines
 
 UNMOVED = timedelta(minutes=1)
-"""An evaluation that has not moved for so long is worth a look."""
+"""How long an evaluation may stay in one state before it is reported."""
 OVERDUE = timedelta(seconds=20)
-"""Longer than a coordinator that has just begun waits before it opens anything."""
+"""How late a retry may be; longer than a coordinator waits after its start before it opens attempts."""
 CLAIMED_STATES = frozenset({"provisioning", "running", "responded"})
 
 
 def reasons(view: BatchView) -> list[str]:
-    """Describe all that keeps a batch from its end, the gravest first; nothing of one that is over."""
+    """Return the reasons why a batch is not over, the most severe first; none for one that is over."""
     return [as_started(reason) for reason in _reasons(view)]
 
 
@@ -38,23 +38,23 @@ def _reasons(view: BatchView) -> list[str]:
             return ["All have ended, and the coordinator of its run has yet to close it."]
         return ["All have ended, and a coordinator has yet to close it: scoreline coordinator start"]
     if status in {"cancelled", "expired"}:
-        return [f"{status.capitalize()}: {view.snapshot.pending:,} evaluations have yet to be told."]
-    return [*_nobody_there(view), *_waits(view), *_unmoved(view)]
+        return [f"{status.capitalize()}: {view.snapshot.pending:,} evaluations have not ended yet."]
+    return [*_missing_processes(view), *_waits(view), *_unmoved(view)]
 
 
 def paused(view: BatchView) -> str:
-    """Return why a batch is paused, and how it goes on."""
-    reason = excerpt(view.snapshot.reason, 300) or "somebody asked for it"
-    again = batch_command("resume", printable(view.snapshot.batch_id), *flags_to_go_on(view.snapshot))
+    """Return why a batch is paused, and the command that resumes it."""
+    reason = excerpt(view.snapshot.reason, 300) or "requested by an operator"
+    command = batch_command("resume", printable(view.snapshot.batch_id), *flags_to_go_on(view.snapshot))
     sentence = reason if reason.endswith((".", "?", "!")) else f"{reason}."
-    return f"Paused: {sentence} To go on: {again}"
+    return f"Paused: {sentence} To go on: {command}"
 
 
-def _nobody_there(view: BatchView) -> Iterator[str]:
+def _missing_processes(view: BatchView) -> Iterator[str]:
     if view.snapshot.kind == "external":
         return
     if view.fleet.unavailable:
-        yield f"Who works on it is not known. {view.fleet.unavailable}"
+        yield f"The executors that serve it are not known. {view.fleet.unavailable}"
     elif not view.fleet.serving(view.snapshot):
         yield _unserved(view)
     if view.unpublished and not view.waiting and not view.snapshot.run_id:
@@ -62,7 +62,7 @@ def _nobody_there(view: BatchView) -> Iterator[str]:
 
 
 def _abandoned(view: BatchView) -> str:
-    """State that no process of its local run is alive, and the one command that helps."""
+    """Return that no process of its local run is alive, and the command that resumes it."""
     return (
         "Nothing works on it: the command that ran it has ended, and no other run takes it over. "
         f"To go on: {batch_command('resume', printable(view.snapshot.batch_id))}"
@@ -70,18 +70,18 @@ def _abandoned(view: BatchView) -> str:
 
 
 def _unserved(view: BatchView) -> str:
-    """Return why no live executor may serve a batch, and what to type."""
+    """Return why no live executor serves a batch, and the command to type."""
     snapshot = view.snapshot
-    again = batch_command("resume", printable(snapshot.batch_id))
+    command = batch_command("resume", printable(snapshot.batch_id))
     if snapshot.run_id:
         return "No executor of its run is alive: its processes are starting, or have just ended."
     if not view.fleet.live:
-        return f"No executor is alive. To go on with it here: {again}; in a fleet: scoreline worker start"
+        return f"No executor is alive. To go on with it here: {command}; in a fleet: scoreline worker start"
     if missing := _missing_labels(view):
         labels = " ".join(f"--label {shlex.quote(printable(label))}" for label in snapshot.requires)
         return (
             f"It requires {', '.join(map(printable, missing))}, which no live executor declares. "
-            f"To start one: scoreline worker start {labels}; to go on with it here: {again}"
+            f"To start one: scoreline worker start {labels}; to go on with it here: {command}"
         )
     project = printable(snapshot.project)
     return f"No executor takes tasks of project {project}; {len(view.fleet.live)} work for others."
@@ -121,11 +121,11 @@ def _unmoved(view: BatchView) -> Iterator[str]:
         return
     still = view.snapshot.now - oldest.unmoved_since
     if still >= UNMOVED:
-        who = printable(oldest.oldest)
-        what = f"{who}, {oldest.state} for {span(still)}"
-        yield f"Unmoved for longest: {what}. Its story: scoreline replay {who}"
+        name = printable(oldest.oldest)
+        state = f"{name}, {oldest.state} for {span(still)}"
+        yield f"Unmoved for longest: {state}. Its history: scoreline replay {name}"
 
 
 def _since(each: WaitingCount) -> tuple[bool, float]:
-    # What is in somebody's hands comes first: what is queued waits for its turn.
+    # Claimed evaluations come first: a queued one may simply wait for its turn.
     return each.state not in CLAIMED_STATES, each.unmoved_since.timestamp()

@@ -1,4 +1,4 @@
-"""`scoreline batch status`: how a batch stands, why it does not go on, and how it would."""
+"""`scoreline batch status`: the progress of a batch, why it makes none, and the command that helps."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ from scoreline.settings import Settings
 LABEL_SHOWN = 60
 NO_RESULTS: dict[str, Any] = {"results": [], "failed_first": [], "dead_letter_reasons": []}
 ALERTING_EVERY = timedelta(seconds=5)
-"""How often a line says that all is well, where alerts are looked for."""
+"""How often a progress line is printed with `--alert`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class StatusRequest:
 
 
 def run_status(servers: Servers, settings: Settings, request: StatusRequest) -> int:
-    """Show how a batch stands, once or until it is over; returns the exit code."""
+    """Show the status of a batch, once or until it is over; returns the exit code."""
     return asyncio.run(_status(servers, request, settings))
 
 
@@ -78,7 +78,7 @@ async def _status(servers: Servers, request: StatusRequest, settings: Settings) 
 
 
 async def read_full_view(servers: Servers, batch_id: str, fleet: FleetReader) -> BatchView:
-    """Look at every row of a batch; one that nobody knows becomes a problem that names those near it."""
+    """Read every row of a batch; raises `Problem` with the nearest ids where there is no such batch."""
     async with connected(servers.postgres_url) as conn:
         return await read_batch_view(conn, batch_id, fleet, every_row=True)
 
@@ -89,21 +89,21 @@ async def _watch(
     every = ALERTING_EVERY if request.alerting else PLAIN_EVERY
     with ProgressDisplay(console, every=every, stamped=request.alerting) as display:
 
-        def see(view: BatchView) -> None:
+        def on_view(view: BatchView) -> None:
             if request.alerting:
                 reporter.update(view)
             if request.as_json:
                 _print_json(view)
             else:
-                # A run may be starting; if none is, the screen at the end has the reason.
+                # A local run may be starting; if none is, the last screen has the reason.
                 remarks = () if view.is_abandoned else reasons(view)
                 display.show(view.snapshot, view.fleet, remarks=remarks)
 
-        await poller.until_over(see)
+        await poller.until_over(on_view)
 
 
 def _printing(console: Console, *, as_json: bool) -> Callable[[str], None]:
-    """Return what prints alerts: above the bar where there is one."""
+    """Return the function that prints alerts, above the progress bar where there is one."""
     if as_json:
         return lambda line: print(line, flush=True)  # noqa: T201 - machines read stdout
     return lambda line: console.print(Text(line, style="yellow"), soft_wrap=True)
@@ -123,7 +123,7 @@ def _print_json(view: BatchView) -> None:
 
 
 def view_document(view: BatchView) -> dict[str, Any]:
-    """Write a look for machines."""
+    """Return a view as JSON."""
     labels = {label.number: label for label in view.labels}
     return document(view.snapshot) | {
         "why": reasons(view),
@@ -146,7 +146,7 @@ def _named(label: Any) -> dict[str, str]:  # noqa: ANN401 - a label, or none
 
 
 def show(console: Console, view: BatchView) -> None:
-    """Print the screen."""
+    """Print the status of a batch."""
     for line in _screen(view, console.width):
         console.print(line, soft_wrap=isinstance(line, Text))
 
@@ -171,14 +171,14 @@ def _screen(view: BatchView, width: int) -> Iterator[RenderableType]:
 
 
 def _cost(view: BatchView) -> str:
-    """Write what a batch without a budget cost; where there is a budget, its own line has the figure."""
+    """Return the cost of a batch without a budget; the line of a budget has its own figure."""
     budget = view.snapshot.budget
     has_budget = budget.max_cost_usd is not None or budget.max_tokens is not None
     return "" if has_budget or not view.report else f", cost {money(float(budget.spent_usd))}"
 
 
 def _results(view: BatchView, width: int) -> Iterator[RenderableType]:
-    """Show what the batch came to, or while it runs how each variant stands."""
+    """Return the results of a batch, or while it runs the progress of each variant."""
     if view.report:
         yield from report_lines(view.snapshot, view.report, width)
         yield Text()
@@ -189,11 +189,11 @@ def _results(view: BatchView, width: int) -> Iterator[RenderableType]:
 
 
 def _facts(view: BatchView) -> Iterator[str]:
-    """Describe what one look can tell: the rate of the whole time, and no end where nobody works."""
+    """Return the facts of one view: the average rate, and no estimate without a serving executor."""
     snapshot = view.snapshot
     rate = average(snapshot.done, snapshot.duration)
-    attended = view.fleet.unavailable or view.fleet.serving(snapshot) or snapshot.kind == "external"
-    eta = remaining(snapshot.pending, rate) if attended else None
+    is_served = view.fleet.unavailable or view.fleet.serving(snapshot) or snapshot.kind == "external"
+    eta = remaining(snapshot.pending, rate) if is_served else None
     return facts_of(snapshot, view.fleet, rate=rate, eta=eta, on_average=True)
 
 

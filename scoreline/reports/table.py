@@ -1,4 +1,4 @@
-"""Tables that are readable at any width: columns where they fit, else a paragraph a row.
+"""Tables for any width: columns where they fit, else one paragraph per row.
 
 No id, count or word is cut in either form.
 """
@@ -16,7 +16,7 @@ INDENT = 2
 
 
 class Column(NamedTuple):
-    """A column by its heading; figures stand to the right."""
+    """A column by its heading; figures are aligned to the right."""
 
     heading: str
     is_figure: bool = False
@@ -26,7 +26,7 @@ Cells = Sequence[Text | str]
 
 
 def fitted(columns: Sequence[Column], rows: Sequence[Cells], width: int) -> RenderableType:
-    """Lay rows out in columns if they fit into the width, else as paragraphs under their first cell."""
+    """Return rows in columns if they fit into the width, else as paragraphs under their first cell."""
     cells = [[_text(cell) for cell in row] for row in rows]
     if fits(columns, rows, width):
         return _table(columns, cells)
@@ -51,7 +51,7 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> Table:
 
 
 def _paragraph(columns: Sequence[Column], row: Sequence[Text]) -> tuple[RenderableType, RenderableType]:
-    """Name each value by its column; one that has none is left out."""
+    """Return the first cell, and the other values with their headings; empty ones are left out."""
     named = [
         Text.assemble((f"{column.heading} ", "dim"), cell)
         for column, cell in zip(columns[1:], row[1:], strict=True)

@@ -88,7 +88,7 @@ SERVER_ERRORS = "tests/acceptance/test_server_errors.py"
 ACL = "tests/integration/test_acl.py::test_nobody_may_do_what_is_not_theirs"
 LEAST_PRIVILEGE = "tests/integration/test_least_privilege.py"
 EXTREMES = "tests/integration/test_extreme_values.py"
-STANDING = "tests/unit/scoreline/reports/test_standing.py"
+BATCH_STATUS = "tests/unit/scoreline/reports/test_batch_status.py"
 COMPARE = "tests/integration/scoreline/reports/test_compare.py"
 INVOCATION = "tests/unit/scoreline/test_invocation.py"
 PASS_RATE = "tests/unit/scoreline/reports/test_pass_rate.py"
@@ -1110,7 +1110,7 @@ MUTANTS = (
         "scoreline/reports/progress_line.py",
         'counts = f"{snapshot.completed:,} of',
         'counts = f"{snapshot.done:,} of',
-        (STANDING,),
+        (BATCH_STATUS,),
     ),
     Mutant(
         "a regression ends a comparison with its exit code",
@@ -1687,7 +1687,7 @@ MUTANTS = (
         "scoreline/reports/batch_poller.py",
         "if is_over(view.snapshot) or self._is_abandoned(view):",
         "if is_over(view.snapshot):",
-        (f"{STANDING}::test_watching_ends_when_its_local_run_is_gone",),
+        (f"{BATCH_STATUS}::test_watching_ends_when_its_local_run_is_gone",),
     ),
     Mutant(
         "a cancelled watch is not taken for an outage",
@@ -1861,7 +1861,7 @@ MUTANTS = (
     Mutant(
         "the reason of a failed case is that of the evaluators that failed it",
         "scoreline/reports/export_record.py",
-        "for each in against or given)",
+        "for each in failed or reasons)",
         "for each in given)",
         (EXPORT,),
     ),

@@ -1,4 +1,4 @@
-"""What the checks of alerts read and return. Pure."""
+"""The input and the result of an alert's check. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

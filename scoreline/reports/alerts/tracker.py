@@ -32,7 +32,7 @@ class AlertChange(NamedTuple):
 
 
 def age_of(change: AlertChange) -> timedelta | None:
-    """Return how long the condition is known to have held; None where one view alone can't tell."""
+    """Return how long the condition is known to have held; None where one view is not enough."""
     begun = [since for since in (change.alert.since, change.seen_since) if since is not None]
     return change.at - min(begun) if begun else None
 

@@ -1,4 +1,4 @@
-"""What earlier views of a batch showed, as far as alerts compare with it. Pure."""
+"""Samples of earlier views of a batch, which alerts compare with the newest. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,1 +1,1 @@
-"""Whole batches against their log: verified, rebuilt, summed up."""
+"""Commands on whole batches: verify the tables against the log, rebuild them, summarise them."""

@@ -1,4 +1,4 @@
-"""Which batches a command is about, and progress on the way."""
+"""The batches that a command processes, and its progress bar."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from projections.queries.batch_summary import batch_ids
 
 
 async def wanted_batches(conn: Connection, batch_id: str | None) -> Sequence[str]:
-    """Name the one batch that was asked for, or all there are."""
+    """Return the given batch, or all batches."""
     if batch_id is not None:
         return [batch_id]
     async with conn.transaction():
@@ -20,8 +20,8 @@ async def wanted_batches(conn: Connection, batch_id: str | None) -> Sequence[str
 
 
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show how far long work has come, where somebody is watching."""
+def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on stderr, where it is a terminal; yields the function that advances it."""
     bar = Progress(
         TextColumn("{task.description}", markup=False),  # a batch may have any name
         BarColumn(),
@@ -32,5 +32,5 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
         disable=not sys.stderr.isatty(),
     )
     with bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(title, total=total)
         yield lambda done: bar.advance(task, done)

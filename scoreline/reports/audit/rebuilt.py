@@ -1,4 +1,4 @@
-"""`scoreline replay --rebuild`: put a batch's tables right from its log, while everything goes on."""
+"""`scoreline replay --rebuild`: rebuilds a batch's tables from its log, while the batch runs."""
 
 import asyncio
 import json
@@ -27,8 +27,8 @@ def run_rebuild(servers: Servers, settings: Settings, batch_id: str | None, *, a
     except (BrokenLog, RebuildInProgress) as refused:
         raise Problem(printable(str(refused))) from None
     except InsufficientPrivilege as denied:
-        why = str(denied).strip()
-        raise Problem(f"This user may not rebuild: {why}. Try the role scoreline_migrator.") from None
+        reason = str(denied).strip()
+        raise Problem(f"This user may not rebuild: {reason}. Try the role scoreline_migrator.") from None
     return 0
 
 
@@ -48,7 +48,7 @@ async def _rebuild_one(conn: Connection, shards: int, batch_id: str) -> RebuildR
 
 
 def show(rebuilt: RebuildResult, seconds: float, *, as_json: bool) -> None:
-    """Describe what was put right."""
+    """Print how many rows of each table the rebuild corrected."""
     if as_json:
         print(json.dumps({**asdict(rebuilt), "seconds": round(seconds, 3)}))  # noqa: T201 - machines read stdout
         return
@@ -58,11 +58,11 @@ def show(rebuilt: RebuildResult, seconds: float, *, as_json: bool) -> None:
         f"{printable(rebuilt.batch_id)}: {rebuilt.events:,} events of {rebuilt.evaluations:,} evaluations"
         f" folded anew in {seconds:.1f} s ({rate:,.0f} events/s)"
     )
-    mended = {
+    corrected = {
         "evaluations": rebuilt.evaluation_rows,
         "scorecards": rebuilt.scorecard_rows,
         "batch_progress": rebuilt.counter_rows,
         "quarantine": rebuilt.quarantine_rows,
     }
-    wrong = [f"{rows:,} in {table}" for table, rows in mended.items() if rows]
-    console.print(f"✓ rows put right: {', '.join(wrong)}" if wrong else "✓ every row was right already")
+    tables = [f"{rows:,} in {table}" for table, rows in corrected.items() if rows]
+    console.print(f"✓ rows put right: {', '.join(tables)}" if tables else "✓ every row was right already")

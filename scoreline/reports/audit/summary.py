@@ -1,4 +1,4 @@
-"""`scoreline replay --summary`: a batch's life in one screen."""
+"""`scoreline replay --summary`: rates, waits, retries, disorder and executors of a batch on one screen."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ from scoreline.servers.connection import connected
 
 
 def run_summary(servers: Servers, batch_id: str, *, as_json: bool) -> int:
-    """Show a batch's life."""
+    """Print the summary of a batch."""
 
-    async def ask(url: str) -> BatchSummary:
+    async def read(url: str) -> BatchSummary:
         async with connected(url) as conn, one_snapshot(conn):
             return await batch_summary(conn, batch_id)
 
-    summary = asyncio.run(ask(servers.postgres_url))
+    summary = asyncio.run(read(servers.postgres_url))
     if as_json:
         print(json.dumps(_document(summary), default=_plain))  # noqa: T201 - machines read stdout
     else:
@@ -35,7 +35,7 @@ def run_summary(servers: Servers, batch_id: str, *, as_json: bool) -> int:
 
 
 def show(console: Console, summary: BatchSummary) -> None:
-    """Print the screen."""
+    """Print the summary as text."""
     for line in (*_headline(summary), *_disorder(summary)):
         console.print(Text(line), soft_wrap=True)
     for table in (_waits(summary), _executors(summary), _slowest(summary)):
@@ -104,9 +104,9 @@ def _executors(summary: BatchSummary) -> Table:
 def _slowest(summary: BatchSummary) -> Table:
     table = _table("slowest", "took", "attempt", "state", "owner")
     for slow in summary.slowest:
-        whose = Text(printable(slow.owner or "-"))
+        owner = Text(printable(slow.owner or "-"))
         name = Text(printable(slow.evaluation_id))
-        table.add_row(name, _seconds(slow.seconds), str(slow.attempt), slow.state, whose)
+        table.add_row(name, _seconds(slow.seconds), str(slow.attempt), slow.state, owner)
     return table
 
 

@@ -1,4 +1,4 @@
-"""Why evaluations have not ended: a gap, a quarantine, or simply work in progress."""
+"""Reasons why evaluations have not ended: a gap, a quarantined entry, or work in progress."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 
 LISTED = 10
-NOT_ASKED = "why is not known, as Redis does not answer"
+NOT_READ = "the reason is not known, because Redis does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +28,23 @@ class Pending:
 
 
 async def why_unfinished(settings: Settings, servers: Servers, batch_id: str) -> list[Pending]:
-    """Look at the first of a batch's open evaluations, in Redis and in Postgres."""
+    """Return the first open evaluations of a batch with the reason, read from Redis and Postgres."""
     async with await AsyncConnection.connect(servers.postgres_url) as conn:
-        found = await batch_unfinished(conn, batch_id, limit=LISTED)
+        unfinished = await batch_unfinished(conn, batch_id, limit=LISTED)
     async with open_sources(settings, servers, Origin.BOTH) as sources:
         if sources.log is None:
-            return [Pending(each.evaluation_id, each.state, NOT_ASKED) for each in found]
+            return [Pending(each.evaluation_id, each.state, NOT_READ) for each in unfinished]
         return [
             Pending(each.evaluation_id, each.state, reason(await sources.history(each.evaluation_id)))
-            for each in found
+            for each in unfinished
         ]
 
 
 def reason(history: EvaluationHistory) -> str:
-    """Return why an evaluation has not ended, as far as its history tells."""
+    """Return why an evaluation has not ended, from its history."""
     parts = []
     if history.gap:
-        parts += [missing(history.gap, hole, history.now) for hole in history.gap.missing]
+        parts += [missing(history.gap, part, history.now) for part in history.gap.missing]
     unstored = [
         line for line in history.lines if line.pending and line.disposition is not EntryDisposition.WAITING
     ]
@@ -52,12 +52,12 @@ def reason(history: EvaluationHistory) -> str:
         parts.append(f"{counted(len(unstored), 'event')} not stored yet")
     if history.refusals:
         parts.append(f"in quarantine: {', '.join(sorted({bad.reason for bad in history.refusals}))}")
-    return "; ".join(parts) or _last_word(history)
+    return "; ".join(parts) or _last_event(history)
 
 
-def _last_word(history: EvaluationHistory) -> str:
+def _last_event(history: EvaluationHistory) -> str:
     if not history.lines:
         return "neither Redis nor the log has an event of it"
     newest = max(history.lines, key=lambda line: line.arrived_at)
     ago = f" {span(history.now - newest.arrived_at)} ago" if history.now else ""
-    return f"in progress; last heard{ago}: {newest.event.type} from {printable(newest.event.source)}"
+    return f"in progress; last event{ago}: {newest.event.type} from {printable(newest.event.source)}"

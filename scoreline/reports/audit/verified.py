@@ -1,4 +1,4 @@
-"""`scoreline replay --verify`: do the tables equal the log, and if not, where?"""
+"""`scoreline replay --verify`: compares a batch's tables with its log, column by column."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One batch's verification, how long it took, and what has not ended."""
+    """The verification of one batch, its duration, and the evaluations that have not ended."""
 
     verified: VerificationResult
     seconds: float
@@ -38,7 +38,7 @@ def run_verify(servers: Servers, settings: Settings, batch_id: str | None, *, as
 
 
 async def _verify(settings: Settings, servers: Servers, batch_id: str | None, *, as_json: bool) -> int:
-    """Verify batch by batch, showing each as soon as it is known; returns how many differ."""
+    """Verify batch by batch, and print each result at once; returns how many batches differ."""
     differing = 0
     async with connected(servers.postgres_url) as conn:
         for each in await wanted_batches(conn, batch_id):
@@ -65,7 +65,7 @@ async def _verify_one(conn: Connection, settings: Settings, servers: Servers, ba
 
 
 def show(console: Console, finding: Finding) -> None:
-    """Print the result for people: the differences first to last, then what has not ended."""
+    """Print the differences, then the evaluations that have not ended."""
     verified = finding.verified
     rate = verified.events / finding.seconds if finding.seconds else 0
     console.print(
@@ -80,13 +80,13 @@ def show(console: Console, finding: Finding) -> None:
             console.print(f"  … and {verified.differing - SHOWN:,} more")
         console.print(_advice(verified))
     else:
-        console.print("✓ every row of every table is what the log says")
+        console.print("✓ every row of every table matches the log")
     _show_pending(console, verified.open, finding.pending)
 
 
 def _advice(verified: VerificationResult) -> str:
     if not all(difference.is_mendable for difference in verified.differences):
-        return "Facts were altered, and no rebuild mends these: restore them from a backup."
+        return "Recorded events were altered, which no rebuild can correct: restore them from a backup."
     batch = shlex.quote(printable(verified.batch_id))
     return as_started(f"To put the tables right: scoreline replay --batch {batch} --rebuild")
 

@@ -1,9 +1,9 @@
-"""The life of one evaluation, told again: what arrived, in which order, and what became of it.
+"""The history of one evaluation: every entry, its place in the order of arrival, and its disposition.
 
-sources.py   reads Postgres and the Redis stream        (I/O)
-builder.py   makes a `EvaluationHistory` of what was read           (pure)
-asof.py      cuts a history at a moment of its past       (pure)
-diff.py      holds two of them side by side             (pure)
-view*.py     shows them to a person, document.py to a machine
-follow.py    goes on while the evaluation does
+sources.py           reads Postgres and the Redis stream               (I/O)
+history_builder.py   builds an `EvaluationHistory` from the records    (pure)
+past_state.py        cuts a history at an earlier moment               (pure)
+comparison.py        aligns two histories                              (pure)
+*_text.py            render them as text, document.py as JSON          (pure)
+follow.py            prints updates until the evaluation ends          (I/O)
 """

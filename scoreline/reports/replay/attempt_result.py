@@ -1,4 +1,4 @@
-"""What an attempt, or an evaluation by its newest attempt, came to. Pure."""
+"""The result of an attempt, or of an evaluation by its newest attempt. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from scoreline.reports.replay.timeline_entry import EntryDisposition, TimelineEn
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """The end of a history in figures; None where there is no such thing."""
+    """State, scores, cost and output at the end of a history; None where there is no value."""
 
     state: str
     verdict: str | None
@@ -31,7 +31,7 @@ class AttemptResult:
 
 
 def result(history: EvaluationHistory, attempt: int | None = None) -> AttemptResult:
-    """Describe what a history came to, or one attempt of it."""
+    """Return the result of a history, or of one attempt of it."""
     number = history.cursor.attempt if attempt is None else attempt
     lines = [
         n

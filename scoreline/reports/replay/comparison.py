@@ -1,4 +1,4 @@
-"""Two evaluations, or two attempts, side by side: aligned by sequence, and how their ends differ. Pure."""
+"""The comparison of two evaluations or attempts: entries aligned by sequence, and their results. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -23,20 +23,20 @@ Named = tuple[EvaluationHistory, int | None]
 
 @dataclass(frozen=True, slots=True)
 class ComparedSide:
-    """An evaluation whole, or one of its attempts."""
+    """A whole evaluation, or one of its attempts."""
 
     history: EvaluationHistory
     attempt: int | None
 
     @property
     def label(self) -> str:
-        """How a person would name it."""
+        """The evaluation id, with `@ATTEMPT` for one attempt."""
         name = self.history.evaluation_id
         return name if self.attempt is None else f"{name}@{self.attempt}"
 
     @property
     def lines(self) -> dict[EventKey, TimelineEntry]:
-        """The events by their place; of a single attempt, by their sequence alone."""
+        """The entries by attempt and sequence; by sequence alone for one attempt."""
         return {
             (line.event.attempt if self.attempt is None else 0, line.event.sequence): line
             for line in self.history.lines
@@ -46,7 +46,7 @@ class ComparedSide:
 
 @dataclass(frozen=True, slots=True)
 class AlignedEntries:
-    """What stands in the same place on both sides, and in what it differs."""
+    """The entries with the same key on both sides, and the fields that differ."""
 
     key: EventKey
     left: TimelineEntry | None
@@ -56,18 +56,18 @@ class AlignedEntries:
 
 @dataclass(frozen=True, slots=True)
 class HistoryComparison:
-    """Two sides, aligned."""
+    """Two sides with their aligned entries and their results."""
 
     left: ComparedSide
     right: ComparedSide
     pairs: tuple[AlignedEntries, ...]
     results: tuple[AttemptResult, AttemptResult]
     output: tuple[str, ...]
-    """The outputs as a unified diff, empty where they are the same."""
+    """The unified diff of the outputs; empty where they are equal."""
 
 
 def sides(left: Named, right: Named) -> tuple[ComparedSide, ComparedSide]:
-    """Settle what is compared: where one side is an attempt, so is the other, by default its last."""
+    """Return both sides: where one names an attempt, the other defaults to its last attempt."""
     (one, first), (other, second) = left, right
     if first is None and second is not None:
         first = _last(one, besides=second if one.evaluation_id == other.evaluation_id else None)
@@ -84,7 +84,7 @@ def _last(history: EvaluationHistory, *, besides: int | None) -> int:
 
 
 def compare(left: ComparedSide, right: ComparedSide) -> HistoryComparison:
-    """Align two sides and name what differs."""
+    """Align two sides, and list the fields that differ."""
     ours, theirs = left.lines, right.lines
     pairs = tuple(_pair(key, ours.get(key), theirs.get(key)) for key in sorted(ours.keys() | theirs.keys()))
     results = result(left.history, left.attempt), result(right.history, right.attempt)
@@ -117,7 +117,7 @@ def _fields(left: p.AnyPayload, right: p.AnyPayload) -> Iterator[str]:
 
 
 def _lines_of_diff(before: str, after: str, left: str, right: str) -> Iterator[str]:
-    """Compare outputs line by line; of very long ones, their beginnings."""
+    """Return the unified diff of two outputs; only the first lines of long ones."""
     one, other = before.splitlines()[:DIFFED_LINES], after.splitlines()[:DIFFED_LINES]
     lines = list(unified_diff(one, other, left, right, lineterm="", n=2))
     yield from lines[:SHOWN_LINES]

@@ -1,4 +1,4 @@
-"""Two histories side by side, for a person and for a machine."""
+"""The comparison of two histories as text and as JSON."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -20,7 +20,7 @@ LINE_WIDTH = 200
 
 
 def show_comparison(console: Console, comparison: HistoryComparison) -> None:
-    """Print two sides next to each other, what differs marked, then what they came to."""
+    """Print two sides next to each other with differences marked, then their results."""
     left, right = printable(comparison.left.label), printable(comparison.right.label)
     each = max(24, (console.width - 34) // 2)
     rows = [_row(pair, each, whole=comparison.left.attempt is None) for pair in comparison.pairs]
@@ -66,7 +66,7 @@ def _end(name: str, one: str, other: str, change: str) -> list[Text]:
 
 
 def measures(one: AttemptResult, other: AttemptResult) -> Iterator[tuple[str, str, str, str]]:
-    """Name what two results can be compared by: what it is, both values, the change."""
+    """Return the rows of compared results: name, both values, change."""
     yield "state", one.state, other.state, ""
     yield "verdict", one.verdict or "-", other.verdict or "-", ""
     yield "score", _number(one.score), _number(other.score), _change(one.score, other.score)
@@ -111,7 +111,7 @@ def _output(comparison: HistoryComparison) -> Iterator[Text]:
 
 
 def comparison_document(comparison: HistoryComparison) -> Json:
-    """Lay out both histories, and what differs."""
+    """Return both histories and their differences as JSON."""
     one, other = comparison.results
     return {
         "left": document(comparison.left.history, attempt=comparison.left.attempt),

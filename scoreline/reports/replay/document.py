@@ -1,4 +1,4 @@
-"""A history as one JSON document, for machines."""
+"""A history as one JSON document."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -20,8 +20,8 @@ Json = dict[str, Any]
 def document(
     history: EvaluationHistory, *, attempt: int | None = None, then: PastState | None = None
 ) -> Json:
-    """Lay out everything that is known of an evaluation."""
-    shown = history if attempt is None else history.only(attempt)
+    """Return the history of an evaluation as JSON, with its state at a moment where one is given."""
+    selected = history if attempt is None else history.only(attempt)
     as_of = {} if then is None else {"as_of": _then(then)}
     return {
         "evaluation_id": history.evaluation_id,
@@ -36,7 +36,7 @@ def document(
             history.ended_at - history.began_at if history.ended_at and history.began_at else None
         ),
         "arrivals": history.arrivals,
-        "attempts": [_attempt(one) for one in shown.attempts],
+        "attempts": [_attempt(one) for one in selected.attempts],
         "scorecard": history.scorecard and _scorecard(history.scorecard),
         "quarantine": [refusal_json(refusal) for refusal in history.refusals],
         "quarantined": history.refused,
@@ -56,7 +56,7 @@ def _attempt(attempt: Attempt) -> Json:
 
 
 def line_json(line: TimelineEntry) -> Json:
-    """Lay out one entry."""
+    """Return an entry as JSON."""
     return {
         "attempt": line.event.attempt,
         "sequence": line.event.sequence,
@@ -77,10 +77,10 @@ def line_json(line: TimelineEntry) -> Json:
 
 
 def bridge_json(bridge: Bridging) -> Json:
-    """Lay out a gap that was bridged."""
+    """Return a bridged gap as JSON."""
     return {
         "attempt": bridge.attempt,
-        "missing": _holes(bridge.missing),
+        "missing": _ranges(bridge.missing),
         "closing_sequence": bridge.closing.sequence,
         "closing_type": bridge.closing.type,
         "bridged_at": _time(bridge.at),
@@ -91,17 +91,17 @@ def bridge_json(bridge: Bridging) -> Json:
 
 
 def gap_json(gap: OpenGap) -> Json:
-    """Lay out a gap that is open."""
+    """Return an open gap as JSON."""
     return {
         "attempt": gap.attempt,
-        "missing": _holes(gap.missing),
+        "missing": _ranges(gap.missing),
         "since": _time(gap.since),
         "waiting": [event.sequence for event in gap.waiting],
     }
 
 
 def refusal_json(refusal: RejectedTimelineEntry) -> Json:
-    """Lay out an entry of the quarantine."""
+    """Return a quarantined entry as JSON."""
     return {
         "id": refusal.id,
         "arrived": refusal.rank,
@@ -149,9 +149,9 @@ def _key(key: EventKey | None) -> Json | None:
     return key and {"attempt": key[0], "sequence": key[1]}
 
 
-def _holes(missing: Iterable[range]) -> list[list[int]]:
-    """Name the first and the last of each stretch."""
-    return [[hole.start, hole.stop - 1] for hole in missing]
+def _ranges(missing: Iterable[range]) -> list[list[int]]:
+    """Return the first and the last sequence of each range."""
+    return [[part.start, part.stop - 1] for part in missing]
 
 
 def _time(at: datetime | None) -> str | None:

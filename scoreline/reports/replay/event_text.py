@@ -1,4 +1,4 @@
-"""The words of a history: spans of time, what an event says in short, what a gap came to. Pure."""
+"""Events, dispositions and gaps of a history as short texts. Pure."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ SHORT = 120
 
 
 def verdict(line: TimelineEntry) -> str:
-    """Describe what became of an entry, or that Postgres does not have it yet."""
+    """Return the disposition of an entry, or that it is not stored yet."""
     if not line.pending or line.disposition is EntryDisposition.WAITING:
         return line.disposition.value
     return (
@@ -25,7 +25,7 @@ def verdict(line: TimelineEntry) -> str:
 
 
 def place(line: TimelineEntry) -> str:
-    """Describe when in the order an entry arrived, plainly where that is not the order of the events."""
+    """Return the arrival rank of an entry, and the successor that arrived before it."""
     if line.overtaken_by is None:
         return str(line.rank)
     attempt, sequence = line.overtaken_by
@@ -34,13 +34,13 @@ def place(line: TimelineEntry) -> str:
 
 
 def detail(line: TimelineEntry) -> str:
-    """Describe in short what an entry carries, and first what is wrong with it."""
-    said = describe(line.event)
-    return f"{excerpt(line.note, SHORT)} · {said}" if line.note else said
+    """Return the note of an entry, if any, and the summary of its event."""
+    summary = describe(line.event)
+    return f"{excerpt(line.note, SHORT)} · {summary}" if line.note else summary
 
 
 def describe(event: Event) -> str:
-    """Describe in short what an event carries; foreign text comes out as text."""
+    """Return a summary of an event's payload; control characters of foreign text are escaped."""
     return " · ".join(part for part in _parts(event.data) if part)
 
 
@@ -58,8 +58,8 @@ def _parts(data: p.AnyPayload) -> Iterable[str]:
         case p.Scored(evaluator=evaluator, reason=reason):
             return f"{excerpt(evaluator, SHORT)} {judged(data)}", excerpt(reason, SHORT)
         case p.Completed(score=score, output=output):
-            score_said = "" if score is None else f"score {score:g}"
-            return data.verdict, score_said, "" if output is None else quoted(output), *_spent(data)
+            score_text = "" if score is None else f"score {score:g}"
+            return data.verdict, score_text, "" if output is None else quoted(output), *_spent(data)
         case _:
             return _parts_of_failure(data)
 
@@ -90,43 +90,43 @@ def _spent(data: p.Answer | p.Completed) -> tuple[str, ...]:
 
 
 def judged(score: p.Score) -> str:
-    """Write a score, and whether that was enough."""
+    """Return a score, and whether it passed."""
     passed = {True: " passed", False: " failed", None: ""}[score.passed]
     return f"{score.score:g}{passed}"
 
 
 def fault(error: p.ErrorDetail) -> str:
-    """Write an error on one line."""
+    """Return an error on one line."""
     message = excerpt(error.message, SHORT)
     return f"{excerpt(error.kind, SHORT)}: {message}" if message else excerpt(error.kind, SHORT)
 
 
 def quoted(text: str) -> str:
-    """Show the beginning of an output as what it is."""
+    """Return the beginning of an output in quotes."""
     return f'"{excerpt(text, SHORT)}"'
 
 
-def stretches(missing: Iterable[range]) -> str:
-    """Name missing sequences."""
+def ranges_text(missing: Iterable[range]) -> str:
+    """Return ranges of missing sequences as text."""
     return ", ".join(
-        str(hole.start) if len(hole) == 1 else f"{hole.start}-{hole.stop - 1}" for hole in missing
+        str(part.start) if len(part) == 1 else f"{part.start}-{part.stop - 1}" for part in missing
     )
 
 
-def bridged(bridge: Bridging, hole: range) -> str:
-    """Describe what became of a hole that was bridged."""
+def bridged(bridge: Bridging, part: range) -> str:
+    """Return which sequences were missing, and how the gap was bridged."""
     closing = f"{bridge.closing.sequence} {bridge.closing.type}"
-    came = [sequence for sequence in bridge.came_late if sequence in hole]
+    came = [sequence for sequence in bridge.came_late if sequence in part]
     if bridge.worked_out:
-        return f"{stretches([hole])} not here; bridged to {closing} once {span(bridge.waited)} had passed"
+        return f"{ranges_text([part])} not here; bridged to {closing} once {span(bridge.waited)} had passed"
     later = f"had not arrived ({', '.join(map(str, came))} came later)"
     missing = later if came else "never arrived"
-    return f"{stretches([hole])} {missing}; bridged {span(bridge.waited)} later by {closing}"
+    return f"{ranges_text([part])} {missing}; bridged {span(bridge.waited)} later by {closing}"
 
 
-def missing(gap: OpenGap, hole: range, now: datetime | None) -> str:
-    """Describe what is missing, since when, and what waits for it."""
+def missing(gap: OpenGap, part: range, now: datetime | None) -> str:
+    """Return which sequences are missing, since when, and which entries wait for them."""
     waiting = ", ".join(f"{event.sequence} {event.type}" for event in gap.waiting[:5])
     more = f" and {len(gap.waiting) - 5} more" if len(gap.waiting) > 5 else ""
     ago = f", {span(now - gap.since)} ago" if now else ""
-    return f"{stretches([hole])} missing since {clock(gap.since)}{ago}; waiting: {waiting}{more}"
+    return f"{ranges_text([part])} missing since {clock(gap.since)}{ago}; waiting: {waiting}{more}"

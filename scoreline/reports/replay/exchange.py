@@ -1,7 +1,7 @@
-"""What was asked and what was answered, whole: the prompt as sent, the answer, and what it was scored by.
+"""The full exchange of an evaluation: the prompt as sent, the answer, and its scores.
 
 The prompt is not stored. It is rendered again from the stored case, the batch's template and, in a serial
-group, the answers of earlier evaluations: the executor rendered it from the same.
+group, the answers of earlier evaluations: the same values that the executor rendered it from.
 """
 
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ AFTER_TURNS = "sent after the earlier turns of its conversation"
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One question and its answer."""
+    """The prompt of an evaluation, and its answer."""
 
     record: Record | None
     note: str = ""
-    """What must be said of the prompt: why it is not known, was not sent, or not sent alone."""
+    """A remark on the prompt: why it is not known, was not sent, or not sent alone."""
 
     @property
     def prompt(self) -> str | None:
@@ -42,7 +42,7 @@ class Exchange:
 
 
 async def read_exchange(conn: Connection | None, history: EvaluationHistory) -> Exchange:
-    """Read what was asked and answered."""
+    """Read the prompt and the answer of an evaluation."""
     if conn is None or history.batch_id is None:
         return Exchange(None, NOT_READ)
     async with one_snapshot(conn):
@@ -68,7 +68,7 @@ def _note(history: EvaluationHistory, record: Record | None, *, is_external: boo
 
 
 def exchange_lines(exchange: Exchange) -> Iterator[Text]:
-    """Show the prompt as sent, the whole answer, and what it was scored by; nothing is cut."""
+    """Return the prompt as sent, the answer and the scores as lines; nothing is cut."""
     record = exchange.record
     note = f" ({exchange.note})" if exchange.note else ""
     yield from _part(
@@ -90,7 +90,7 @@ def _part(title: str, text: str | None) -> Iterator[Text]:
 
 
 def exchange_document(exchange: Exchange) -> dict[str, Any]:
-    """Write it for machines."""
+    """Return an exchange as JSON."""
     record = exchange.record
     return {
         "prompt": exchange.prompt,

@@ -1,4 +1,4 @@
-"""Going on while an evaluation does: each entry as it arrives, each change of what became of it."""
+"""`scoreline replay --follow`: prints each entry as it arrives, and each change of its disposition."""
 
 import asyncio
 import json
@@ -19,21 +19,21 @@ from scoreline.reports.replay.sources import UNAVAILABLE, Sources
 from scoreline.reports.replay.styles import STYLES
 from scoreline.reports.replay.summary_text import heading, outcome
 
-FIRST_MOMENT = 1.0
-"""Seconds in which an evaluation that nobody knows may still appear."""
-LOOK_AGAIN = 0.5
-"""Seconds after which Postgres is asked again, should the stream have nothing new."""
-SOON = 0.1
-"""The same while the storage worker is waited for."""
+FIRST_EVENT_TIMEOUT = 1.0
+"""Seconds to wait for the first event of an unknown evaluation."""
+POLL_INTERVAL = 0.5
+"""Seconds between queries to Postgres, while the stream has no new entry."""
+SHORT_POLL_INTERVAL = 0.1
+"""The same while entries of the stream are not stored yet."""
 
 
 async def follow(sources: Sources, text: str, console: Console, *, as_json: bool) -> None:
-    """Tell all that has happened and go on until the evaluation has ended and is stored."""
-    history, told = await _first(sources, text), UpdateTracker()
+    """Print all entries, then updates until the evaluation has ended and is stored."""
+    history, tracker = await _first(sources, text), UpdateTracker()
     if not as_json:
-        _say(f"Following {printable(history.evaluation_id)}; Ctrl-C stops watching, nothing else.")
+        _print_note(f"Following {printable(history.evaluation_id)}; Ctrl-C stops watching, nothing else.")
     while True:
-        for update in told.updates(history):
+        for update in tracker.updates(history):
             if as_json:
                 _print_json(update.json)
             else:
@@ -48,42 +48,42 @@ async def follow(sources: Sources, text: str, console: Console, *, as_json: bool
 
 
 def _is_over(history: EvaluationHistory) -> bool:
-    """Whether nothing more can come: it has ended, and Postgres has all of it if it was asked."""
+    """Whether no update can follow: the evaluation has ended, and all its entries are stored."""
     return history.cursor.phase in ENDED and history.ahead is None and history.is_stored
 
 
 async def _first(sources: Sources, text: str) -> EvaluationHistory:
-    """Find the evaluation, or wait a moment for it: its first event may be on its way."""
-    until = monotonic() + FIRST_MOMENT
+    """Return the history of the evaluation; waits for its first event, which may be in flight."""
+    until = monotonic() + FIRST_EVENT_TIMEOUT
     while (resolved := await look_up(sources, text)) is None:
         if monotonic() > until:
             raise await unknown(sources, text)
-        await asyncio.sleep(SOON)
+        await asyncio.sleep(SHORT_POLL_INTERVAL)
     return resolved.history
 
 
 async def _next(sources: Sources, history: EvaluationHistory) -> EvaluationHistory:
-    """Wait until there may be something new, through any outage."""
-    key, backoff, away = history.evaluation_id, Backoff(longest=2.0), False
+    """Wait for a new entry or the next poll, and read the history; retries through any outage."""
+    key, backoff, is_lost = history.evaluation_id, Backoff(longest=2.0), False
     while True:
         try:
-            await sources.wait(key, seconds=LOOK_AGAIN if history.is_stored else SOON)
+            await sources.wait(key, seconds=POLL_INTERVAL if history.is_stored else SHORT_POLL_INTERVAL)
             following = await sources.history(key)
         except UNAVAILABLE:
-            if not away:
-                _say("A server does not answer; waiting for it.")
-            away = True
+            if not is_lost:
+                _print_note("A server does not answer; waiting for it.")
+            is_lost = True
             await asyncio.sleep(backoff.next())
             continue
         finally:
-            _heed_interrupt()
-        if away:
-            _say("It is back.")
+            _raise_if_cancelled()
+        if is_lost:
+            _print_note("It answers again.")
         return following
 
 
-def _heed_interrupt() -> None:
-    """Take up an interrupt that was lost on the way: before Python 3.12, `wait_for` may swallow one."""
+def _raise_if_cancelled() -> None:
+    """Raise a cancellation that `wait_for` swallowed, as it may before Python 3.12."""
     task = asyncio.current_task()
     if task and task.cancelling():
         raise asyncio.CancelledError
@@ -97,9 +97,9 @@ def _print_end(history: EvaluationHistory, console: Console, *, as_json: bool) -
         console.print(line, soft_wrap=True)
 
 
-def _print_json(found: dict[str, Any]) -> None:
-    print(json.dumps(found), flush=True)  # noqa: T201 - machines read stdout
+def _print_json(update: dict[str, Any]) -> None:
+    print(json.dumps(update), flush=True)  # noqa: T201 - machines read stdout
 
 
-def _say(words: str) -> None:
-    Console(stderr=True).print(words, markup=False, highlight=False, soft_wrap=True)
+def _print_note(text: str) -> None:
+    Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What is new in a history since it was last told. Pure."""
+"""Updates of a history since it was last read. Pure."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from scoreline.reports.replay.timeline_entry import EntryDisposition, RejectedTi
 
 @dataclass(frozen=True, slots=True)
 class FollowUpdate:
-    """One thing that happened: a line for a person, an object for a machine."""
+    """One update, as a line of text and as JSON."""
 
     text: str
     json: dict[str, Any]
@@ -22,25 +22,25 @@ class FollowUpdate:
 
 @dataclass(slots=True)
 class UpdateTracker:
-    """What has been told already: each entry once, and again when something else became of it."""
+    """Keeps which updates were returned: each entry once, and again when its disposition changes."""
 
-    _told: set[Hashable] = field(default_factory=set)
+    _reported: set[Hashable] = field(default_factory=set)
     _waited: set[bytes] = field(default_factory=set)
 
     def updates(self, history: EvaluationHistory) -> Iterator[FollowUpdate]:
-        """Tell what is new."""
+        """Return the updates since the last call."""
         for bridge in history.bridges:
             if self._is_new("bridge", bridge.closing_key):
-                for hole in bridge.missing:
-                    said = f"attempt {bridge.attempt}: {event_text.bridged(bridge, hole)}"
-                    yield FollowUpdate(said, {"kind": "bridge", **bridge_json(bridge)})
+                for part in bridge.missing:
+                    text = f"attempt {bridge.attempt}: {event_text.bridged(bridge, part)}"
+                    yield FollowUpdate(text, {"kind": "bridge", **bridge_json(bridge)})
         arrivals: list[TimelineEntry | RejectedTimelineEntry] = [*history.lines, *history.refusals]
         for one in sorted(arrivals, key=lambda one: one.rank):
             yield from self._line(one) if isinstance(one, TimelineEntry) else self._refusal(one)
         if history.gap and self._is_new("gap", history.gap.attempt, history.gap.missing):
-            for hole in history.gap.missing:
-                said = f"attempt {history.gap.attempt}: {event_text.missing(history.gap, hole, None)}"
-                yield FollowUpdate(said, {"kind": "gap", **gap_json(history.gap)}, EntryDisposition.WAITING)
+            for part in history.gap.missing:
+                text = f"attempt {history.gap.attempt}: {event_text.missing(history.gap, part, None)}"
+                yield FollowUpdate(text, {"kind": "gap", **gap_json(history.gap)}, EntryDisposition.WAITING)
 
     def _line(self, line: TimelineEntry) -> Iterator[FollowUpdate]:
         if not self._is_new("entry", line.entry_id, line.disposition):
@@ -49,30 +49,30 @@ class UpdateTracker:
         if line.disposition is EntryDisposition.WAITING:
             self._waited.add(line.entry_id)
         yield FollowUpdate(
-            _said(line, waited=waited), {"kind": "entry", **line_json(line)}, line.disposition
+            _entry_text(line, waited=waited), {"kind": "entry", **line_json(line)}, line.disposition
         )
 
     def _refusal(self, refusal: RejectedTimelineEntry) -> Iterator[FollowUpdate]:
         if self._is_new("refusal", refusal.id):
-            said = f"in quarantine: {refusal.reason}  {excerpt(refusal.detail, event_text.SHORT)}"
-            text = f"{clock(refusal.arrived_at)}  {said}"
+            reason = f"{refusal.reason}  {excerpt(refusal.detail, event_text.SHORT)}"
+            text = f"{clock(refusal.arrived_at)}  in quarantine: {reason}"
             yield FollowUpdate(
                 text, {"kind": "quarantine", **refusal_json(refusal)}, EntryDisposition.REJECTED
             )
 
-    def _is_new(self, *what: Hashable) -> bool:
-        if what in self._told:
+    def _is_new(self, *key: Hashable) -> bool:
+        if key in self._reported:
             return False
-        self._told.add(what)
+        self._reported.add(key)
         return True
 
 
-def _said(line: TimelineEntry, *, waited: bool) -> str:
+def _entry_text(line: TimelineEntry, *, waited: bool) -> str:
     event = line.event
     key = f"{event.attempt}/{event.sequence}"
     disposition = f"{line.disposition} (had waited)" if waited else line.disposition.value
     after = f"  (arrived after {line.overtaken_by[0]}/{line.overtaken_by[1]})" if line.overtaken_by else ""
-    words = (
+    text = (
         f"{key:5}  {event.type:12}  {disposition:9}  {excerpt(event.source, 20)}  {event_text.detail(line)}"
     )
-    return f"{clock(line.arrived_at)}  {words}{after}"
+    return f"{clock(line.arrived_at)}  {text}{after}"

@@ -1,4 +1,4 @@
-"""Columns with sentences between the rows, one line each: what a table can't do, and grep can read."""
+"""Aligned columns with full-width sentences between the rows, one line each, readable by grep."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,17 +12,17 @@ Row = Sequence[Text] | Text
 
 
 def grid(headings: Sequence[str], rows: Sequence[Row], width: int) -> Iterator[Text]:
-    """Lay rows out; the last column takes what is left, and is cut where it is too long."""
+    """Return rows as aligned lines; the last column takes the remaining width, and is cut to it."""
     titles = [Text(heading, style="bold") for heading in headings]
     cells = [row for row in (titles, *rows) if not isinstance(row, Text)]
     widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
     left = width - sum(widths[:-1]) - GUTTER * (len(widths) - 1)
     widths[-1] = max(NARROWEST, min(widths[-1], left))
     for row in (titles, *rows):
-        yield _cut(row, width) if isinstance(row, Text) else _laid_out(row, widths)
+        yield _cut(row, width) if isinstance(row, Text) else _aligned(row, widths)
 
 
-def _laid_out(row: Sequence[Text], widths: Sequence[int]) -> Text:
+def _aligned(row: Sequence[Text], widths: Sequence[int]) -> Text:
     line = Text(no_wrap=True)
     for cell, width in zip(row, widths, strict=True):
         fitted = cell.copy()

@@ -1,4 +1,4 @@
-"""A history: one evaluation with every entry in its place. Pure."""
+"""The history of one evaluation: every entry by attempt and sequence. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,7 +26,7 @@ class SourceStatus:
 
     @property
     def answered(self) -> bool:
-        """Whether its silence means that it has nothing."""
+        """Whether it was queried and answered, so that nothing found means that it has nothing."""
         return self.queried and not self.problem
 
 
@@ -35,7 +35,7 @@ NOT_QUERIED = SourceStatus()
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One numbered try."""
+    """One attempt with its entries, bridges and open gap."""
 
     number: int
     lines: tuple[TimelineEntry, ...]
@@ -68,29 +68,29 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationHistory:
-    """One evaluation, told whole."""
+    """The history of one evaluation from all queried sources."""
 
     evaluation_id: str
     batch_id: str | None
     cursor: Cursor
     """How far its history is applied."""
     ahead: Cursor | None = None
-    """Where what is not stored yet will bring it."""
+    """The cursor once the entries that are not stored yet are applied."""
     lines: tuple[TimelineEntry, ...] = ()
     bridges: tuple[Bridging, ...] = ()
     gap: OpenGap | None = None
     refusals: tuple[RejectedTimelineEntry, ...] = ()
     refused: int = 0
-    """How many refusals there are, should not all have been read."""
+    """The number of rejected entries; `refusals` may hold only the first."""
     scorecard: Scorecard | None = None
     postgres: SourceStatus = NOT_QUERIED
     redis: SourceStatus = NOT_QUERIED
     now: datetime | None = None
-    """The log's clock when it was read."""
+    """The time of the read, on the log's clock."""
 
     @property
     def is_known(self) -> bool:
-        """Whether anything at all was found."""
+        """Whether any source has an entry of the evaluation."""
         return bool(self.lines or self.refusals)
 
     @property
@@ -108,13 +108,13 @@ class EvaluationHistory:
 
     @property
     def arrivals(self) -> int:
-        """How many entries have arrived, as far as is known."""
+        """The number of entries that have arrived, by the highest rank."""
         ranks = [line.rank for line in self.lines] + [refusal.rank for refusal in self.refusals]
         return max(ranks, default=0)
 
     @property
     def case_id(self) -> str | None:
-        """The test case it runs."""
+        """The id of its test case."""
         cases = (n.event.data.case.id for n in self.lines if isinstance(n.event.data, p.Queued))
         return next(cases, None)
 
@@ -125,15 +125,15 @@ class EvaluationHistory:
 
     @property
     def ended_at(self) -> datetime | None:
-        """When the event happened that ended it."""
+        """When the event that ended it happened."""
         return self.scorecard.ended_at if self.scorecard else None
 
     @property
     def is_stored(self) -> bool:
-        """Whether Postgres has all that is known of it."""
+        """Whether Postgres has every entry."""
         return not any(line.pending for line in self.lines)
 
     def only(self, attempt: int) -> "EvaluationHistory":
-        """Keep one attempt, and what has no attempt."""
+        """Return the history with the entries of one attempt only."""
         one = self._attempt(attempt)
         return replace(self, lines=one.lines, bridges=one.bridges, gap=one.gap)

@@ -1,8 +1,8 @@
-"""How a history is told from what the servers hold. Pure.
+"""Builds the history of an evaluation from the records of Postgres and Redis. Pure.
 
-Postgres' word stands: an event it has is told with the verdict it has. The stream adds what Postgres
-does not keep (duplicates) and what it does not have yet: that is walked on from Postgres' cursor, the
-way a storage worker would, and told as not stored yet, or as waiting beyond a gap.
+Postgres is authoritative: an event that it has keeps its recorded disposition. The stream adds duplicates,
+which Postgres does not keep, and entries that are not stored yet: these are replayed from Postgres' cursor,
+as a storage worker would, and marked as not stored yet, or as waiting beyond a gap.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,19 +43,19 @@ ANOTHER_BODY = "another body"
 
 @dataclass(frozen=True, slots=True)
 class SourceRecords:
-    """What the servers hold of one evaluation, and which of them were asked."""
+    """The records of one evaluation, and which servers were queried."""
 
     evaluation_id: str
     stored: StoredHistory = NOTHING
     stream: Sequence[Entry] = ()
     refused: Sequence[RejectedEntry] = ()
-    """Entries of the stream that can't be read as events."""
+    """Entries of the stream that can't be decoded as events."""
     postgres: SourceStatus = NOT_QUERIED
     redis: SourceStatus = NOT_QUERIED
     now_ms: int = 0
     """The log's clock."""
-    patience: timedelta | None = None
-    """Where the stream alone must tell: how long a storage worker waits before it bridges a gap."""
+    gap_timeout: timedelta | None = None
+    """How long a storage worker waits before it bridges a gap; None where Postgres was read."""
 
     @property
     def cursor(self) -> Cursor:
@@ -64,17 +64,17 @@ class SourceRecords:
 
     @property
     def bridge_until_ms(self) -> int | None:
-        """The arrival before which a gap has waited long enough."""
-        if self.patience is None:
+        """Gaps that opened before this time are bridged; None where Postgres decides."""
+        if self.gap_timeout is None:
             return None
-        return self.now_ms - int(self.patience.total_seconds() * 1000)
+        return self.now_ms - int(self.gap_timeout.total_seconds() * 1000)
 
 
 def build_history(records: SourceRecords) -> EvaluationHistory:
-    """Tell the history of an evaluation."""
+    """Return the history of an evaluation."""
     builder = _HistoryBuilder(records)
-    builder.take_history()
-    builder.take_stream()
+    builder.add_stored()
+    builder.add_stream()
     return builder.build()
 
 
@@ -85,16 +85,16 @@ class _HistoryBuilder:
     refusals: list[RejectedTimelineEntry] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
     first: dict[EventKey, Entry] = field(default_factory=dict)
-    walked: ReplayResult = field(default_factory=lambda: ReplayResult(Cursor()))
+    result: ReplayResult = field(default_factory=lambda: ReplayResult(Cursor()))
     published: set[EventKey] = field(default_factory=set)
 
-    def take_history(self) -> None:
-        """Take Postgres' word."""
+    def add_stored(self) -> None:
+        """Add the events and rejected entries that Postgres has."""
         stored = self.records.stored
-        why = {refusal.entry_id: refusal.detail for refusal in stored.refusals}
+        details = {refusal.entry_id: refusal.detail for refusal in stored.refusals}
         for recorded in stored.events:
             self.first[recorded.entry.key] = recorded.entry
-            self.lines.append(_recorded(recorded, why))
+            self.lines.append(_recorded(recorded, details))
         for kept in stored.refusals:
             self.refusals.append(_kept(kept))
             self.refused.add(kept.id)
@@ -102,9 +102,9 @@ class _HistoryBuilder:
                 entry = Entry(kept.entry_id, decode_body(kept.body), kept.body)
                 self.lines.append(TimelineEntry(entry, EntryDisposition.CONFLICT, note=ANOTHER_BODY))
 
-    def take_stream(self) -> None:
-        """Add what only the stream knows."""
-        told = {line.entry_id for line in self.lines}
+    def add_stream(self) -> None:
+        """Add the entries that only the stream has."""
+        stored = {line.entry_id for line in self.lines}
         unstorable = {r.entry_id for r in self.refusals if r.reason == QuarantineReason.UNSTORABLE}
         fresh: list[Entry] = []
         for entry in self.records.stream:
@@ -115,14 +115,14 @@ class _HistoryBuilder:
                 )
             elif known is entry:
                 fresh.append(entry)
-            elif entry.id not in told and not self._is_publication(known, entry):
+            elif entry.id not in stored and not self._is_publication(known, entry):
                 self._repeat(known, entry)
         for refused in self.records.refused:
             self._refuse(refused)
-        self._walk(fresh)
+        self._replay(fresh)
 
     def _is_publication(self, known: Entry, entry: Entry) -> bool:
-        """Whether an opening that Postgres had first is merely being published, for the first time."""
+        """Whether the entry is the first publication of an opening that was committed to Postgres first."""
         if not was_committed_first(known.id) or known.body != entry.body or entry.key in self.published:
             return False
         self.published.add(entry.key)
@@ -142,7 +142,7 @@ class _HistoryBuilder:
         )
 
     def _refuse(self, refused: RejectedEntry) -> bool:
-        """List what will be in quarantine, unless it is there: the same thing is listed once."""
+        """Add an entry that will be quarantined, unless it is listed already; returns whether it is new."""
         key = quarantine_row(self.records.evaluation_id, refused).id
         if key in self.refused:
             return False
@@ -153,19 +153,19 @@ class _HistoryBuilder:
         )
         return True
 
-    def _walk(self, fresh: Sequence[Entry]) -> None:
-        """Walk on from what Postgres has, as a storage worker would."""
+    def _replay(self, fresh: Sequence[Entry]) -> None:
+        """Replay new entries from Postgres' cursor, as a storage worker would."""
         records = self.records
         refused = frozenset(
             recorded.entry.event.attempt
             for recorded in records.stored.events
             if recorded.entry.event.sequence == 0 and recorded.verdict is Disposition.REJECTED
         )
-        self.walked = replay(
+        self.result = replay(
             records.cursor, fresh, bridge_until_ms=records.bridge_until_ms, rejected_attempts=refused
         )
-        self.lines += lines_of(self.walked.steps, fresh, pending=self._compares)
-        for step in self.walked.steps:
+        self.lines += lines_of(self.result.steps, fresh, pending=self._compares)
+        for step in self.result.steps:
             if step.disposition is Disposition.REJECTED:
                 self._refuse(
                     RejectedEntry(step.entry.id, QuarantineReason.ILLEGAL, step.detail, step.entry.body)
@@ -173,35 +173,35 @@ class _HistoryBuilder:
 
     @property
     def _compares(self) -> bool:
-        """Whether what is only in the stream is known to be missing from Postgres."""
+        """Whether Postgres was read, so that an entry only in the stream is not stored yet."""
         return self.records.postgres.answered
 
     def build(self) -> EvaluationHistory:
-        """Put it all in order."""
-        records, walked = self.records, self.walked
+        """Return the history, with its entries ranked and in order."""
+        records, result = self.records, self.result
         numbered, refusals = ranked(self.lines, self.refusals)
         lines = in_order(numbered)
-        ahead = walked.cursor if self._compares and walked.cursor != records.cursor else None
+        ahead = result.cursor if self._compares and result.cursor != records.cursor else None
         return EvaluationHistory(
             records.evaluation_id,
             self._batch_id(),
-            records.cursor if self._compares else walked.cursor,
+            records.cursor if self._compares else result.cursor,
             ahead,
             lines,
             self._bridgings(lines),
-            open_gap(walked.gap),
+            open_gap(result.gap),
             tuple(sorted(refusals, key=lambda refusal: refusal.rank)),
             max(records.stored.refused, len(refusals)),
-            records.stored.scorecard or ending(lines, walked.cursor, walked.bridges),
+            records.stored.scorecard or ending(lines, result.cursor, result.bridges),
             records.postgres,
             records.redis,
             now=datetime.fromtimestamp(records.now_ms / 1000, UTC) if records.now_ms else None,
         )
 
     def _bridgings(self, lines: Sequence[TimelineEntry]) -> tuple[Bridging, ...]:
-        made = recorded_bridgings(lines, self.records.stored.bridges)
-        patience = self.records.patience or timedelta()
-        return (*made, *worked_out_bridgings(lines, self.walked.bridges, patience))
+        recorded = recorded_bridgings(lines, self.records.stored.bridges)
+        gap_timeout = self.records.gap_timeout or timedelta()
+        return (*recorded, *worked_out_bridgings(lines, self.result.bridges, gap_timeout))
 
     def _batch_id(self) -> str | None:
         standing = self.records.stored.standing
@@ -210,28 +210,28 @@ class _HistoryBuilder:
         return next((line.event.batch_id for line in self.lines), None)
 
 
-def _recorded(recorded: RecordedEvent, why: Mapping[bytes, str]) -> TimelineEntry:
+def _recorded(recorded: RecordedEvent, details: Mapping[bytes, str]) -> TimelineEntry:
     entry, verdict = recorded.entry, recorded.verdict
     phase = PHASE_AFTER[entry.event.type] if verdict is Disposition.APPLIED else None
-    note = why.get(entry.id, "") if verdict is Disposition.REJECTED else ""
+    note = details.get(entry.id, "") if verdict is Disposition.REJECTED else ""
     return TimelineEntry(
         entry, EntryDisposition(verdict.value), phase, note=note, recorded_at=recorded.recorded_at
     )
 
 
 def _kept(kept: RecordedRefusal) -> RejectedTimelineEntry:
-    what = kept.reason, kept.detail, kept.entry_id, kept.size, kept.body
-    return RejectedTimelineEntry(*what, kept.id, kept.quarantined_at)
+    entry = kept.reason, kept.detail, kept.entry_id, kept.size, kept.body
+    return RejectedTimelineEntry(*entry, kept.id, kept.quarantined_at)
 
 
 def lines_of(
     steps: Iterable[ReplayStep], entries: Iterable[Entry], *, pending: bool = False
 ) -> list[TimelineEntry]:
-    """Tell what a walk made of some entries, each of a key of its own; those it did not judge wait."""
-    judged = {step.entry.key: step for step in steps}
+    """Return the entries with the dispositions of a replay; entries without a step wait."""
+    by_key = {step.entry.key: step for step in steps}
     lines = []
     for entry in entries:
-        step = judged.get(entry.key)
+        step = by_key.get(entry.key)
         if step is None:
             lines.append(TimelineEntry(entry, EntryDisposition.WAITING, pending=pending))
             continue
@@ -245,7 +245,7 @@ def lines_of(
 
 
 def ending(lines: Sequence[TimelineEntry], cursor: Cursor, bridges: Iterable[Bridge]) -> Scorecard | None:
-    """Fold the scorecard where the tables have none yet."""
+    """Return the scorecard folded from the entries; None before the end."""
     if cursor.phase not in ENDED:
         return None
     applied = sorted(
@@ -259,7 +259,7 @@ def ending(lines: Sequence[TimelineEntry], cursor: Cursor, bridges: Iterable[Bri
 
 
 def _totals(closing: TimelineEntry, applied: Iterable[TimelineEntry]) -> Totals | None:
-    """Add up the closing event's attempt, for a `completed` that does not repeat it."""
+    """Return the totals of the closing event's attempt; None unless it completed."""
     if not isinstance(result := closing.event.data, p.Completed):
         return None
     totals = AttemptTotals()

@@ -1,4 +1,4 @@
-"""Which evaluation was resolved: an id, `ID@2` for one of its attempts, or nearly an id."""
+"""Resolves the argument of `scoreline replay`: an id, or `ID@2` for one attempt; lists near ids."""
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -9,33 +9,33 @@ from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.sources import Sources
 
 NEAREST = 5
-LIKENESS = 0.5
+MIN_SIMILARITY = 0.5
 LAST_CHARACTER = chr(0x10FFFF)
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedEvaluation:
-    """An evaluation, and the attempt if one was named."""
+    """The history of an evaluation, and the attempt if one was named."""
 
     history: EvaluationHistory
     attempt: int | None = None
 
 
 async def look_up(sources: Sources, text: str) -> ResolvedEvaluation | None:
-    """Find what was resolved; an id that really contains an @ wins."""
+    """Return the evaluation; an id that contains an @ takes precedence over `ID@ATTEMPT`."""
     _check_encodable(text)
     history = await sources.history(text)
     if history.is_known:
         return ResolvedEvaluation(history)
-    whose, at, number = text.rpartition("@")
-    if not (at and whose and number.isdecimal()):
+    evaluation_id, at, number = text.rpartition("@")
+    if not (at and evaluation_id and number.isdecimal()):
         return None
-    history = await sources.history(whose)
+    history = await sources.history(evaluation_id)
     return ResolvedEvaluation(with_attempt(history, int(number)), int(number)) if history.is_known else None
 
 
 async def find(sources: Sources, text: str) -> ResolvedEvaluation:
-    """Find what was resolved, or raise a problem that names what is near it."""
+    """Return the evaluation; raises `Problem` with the nearest ids where there is none."""
     resolved = await look_up(sources, text)
     if resolved is None:
         raise await unknown(sources, text)
@@ -43,28 +43,28 @@ async def find(sources: Sources, text: str) -> ResolvedEvaluation:
 
 
 def with_attempt(history: EvaluationHistory, number: int) -> EvaluationHistory:
-    """Return the history if it has this attempt."""
+    """Return the history if it has this attempt; raises `Problem` otherwise."""
     numbers = [attempt.number for attempt in history.attempts]
     if number in numbers:
         return history
-    there = ", ".join(str(number) for number in numbers) or "none"
-    raise Problem(f"{printable(history.evaluation_id)} has no attempt {number}; there is: {there}.")
+    known = ", ".join(str(number) for number in numbers) or "none"
+    raise Problem(f"{printable(history.evaluation_id)} has no attempt {number}; there is: {known}.")
 
 
 async def unknown(sources: Sources, text: str) -> Problem:
-    """Describe that nobody knows an id, and which ones may have been resolved."""
-    asked = [
+    """Return the problem that an id is unknown, with the nearest ids."""
+    queried = [
         name for name, where in (("Postgres", sources.postgres), ("Redis", sources.redis)) if where.answered
     ]
-    said = f"No evaluation {printable(text)} in {' or '.join(asked)}."
+    message = f"No evaluation {printable(text)} in {' or '.join(queried)}."
     if await sources.is_batch(text):
-        return Problem(f"{said} It is a batch: scoreline replay --batch {printable(text)} --summary")
+        return Problem(f"{message} It is a batch: scoreline replay --batch {printable(text)} --summary")
     near = nearest(text, await sources.near(probes(text)))
-    return Problem(f"{said} Nearest: {', '.join(printable(key) for key in near)}" if near else said)
+    return Problem(f"{message} Nearest: {', '.join(printable(key) for key in near)}" if near else message)
 
 
 def probes(text: str) -> list[str]:
-    """Name places in the order of ids near which the right one may be: wherever its beginning is right."""
+    """Return positions in the order of ids near which to search: the text and its prefixes."""
     lengths = {len(text) * quarter // 4 for quarter in (1, 2, 3)}
     beginnings = [text[:length] for length in sorted(lengths) if length]
     variants = [text, text.lower(), text.upper(), *beginnings]
@@ -72,11 +72,11 @@ def probes(text: str) -> list[str]:
 
 
 def nearest(text: str, candidates: list[str]) -> list[str]:
-    """Rank ids by how like the text they are, the unlike left out."""
-    wanted = text.casefold()
-    likeness = {key: SequenceMatcher(None, wanted, key.casefold()).ratio() for key in candidates}
-    ranked = sorted(candidates, key=lambda key: (-likeness[key], key))
-    return [key for key in ranked if likeness[key] >= LIKENESS][:NEAREST]
+    """Return the ids most similar to the text, best first; dissimilar ones are left out."""
+    target = text.casefold()
+    similarity = {key: SequenceMatcher(None, target, key.casefold()).ratio() for key in candidates}
+    ranked = sorted(candidates, key=lambda key: (-similarity[key], key))
+    return [key for key in ranked if similarity[key] >= MIN_SIMILARITY][:NEAREST]
 
 
 def _check_encodable(text: str) -> None:

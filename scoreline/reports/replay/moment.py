@@ -1,4 +1,4 @@
-"""Moments of a history: the first so many entries in order of arrival, or a time. Pure."""
+"""Moments of a history: a number of entries in order of arrival, or a time. Pure."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from scoreline.formatting import stamp
 from scoreline.reports.replay.history import EvaluationHistory
 
 Moment = int | datetime | time
-"""The first so many entries, a time, or a time of the evaluation's day."""
+"""A number of entries, a time with date, or a time on the evaluation's day."""
 
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
-class NoSuchMoment(ValueError):  # noqa: N818 - says what there is instead
+class NoSuchMoment(ValueError):  # noqa: N818 - the name is the condition
     """A moment outside the history."""
 
 
@@ -27,7 +27,7 @@ class Located:
 
 
 def parse_moment(text: str) -> Moment:
-    """Read what a person wrote for a moment; raises ValueError where it is none."""
+    """Parse the value of `--at`; raises ValueError where it is no moment."""
     if text.isdecimal():
         return int(text)
     for read in (time.fromisoformat, datetime.fromisoformat):
@@ -38,16 +38,16 @@ def parse_moment(text: str) -> Moment:
 
 
 def _in_utc(moment: datetime | time) -> datetime | time:
-    """Take a time without a zone for UTC; raises ValueError where that is before or after all time."""
-    said = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    """Return a time in UTC, the default zone; raises ValueError where it is out of range."""
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     try:
-        return said.astimezone(UTC) if isinstance(said, datetime) else said
+        return zoned.astimezone(UTC) if isinstance(zoned, datetime) else zoned
     except OverflowError as outside:
         raise ValueError(f"{moment} is no moment") from outside
 
 
 def locate(history: EvaluationHistory, moment: Moment) -> Located:
-    """Find a moment in a history."""
+    """Return the position of a moment in a history; raises `NoSuchMoment`."""
     arrivals = {line.rank: line.arrived_at for line in history.lines}
     arrivals |= {refusal.rank: refusal.arrived_at for refusal in history.refusals}
     if isinstance(moment, int):
@@ -60,7 +60,7 @@ def locate(history: EvaluationHistory, moment: Moment) -> Located:
 
 
 def _by_number(arrivals: dict[int, datetime], number: int) -> Located:
-    """Take all that followed from an entry, until the next one arrived."""
+    """Return the position of an entry, valid until the next one arrived."""
     if number not in arrivals:
         raise NoSuchMoment(f"--at {number}: entries arrived 1 to {len(arrivals)}.")
     following = arrivals.get(number + 1)
@@ -68,7 +68,7 @@ def _by_number(arrivals: dict[int, datetime], number: int) -> Located:
 
 
 def _of_the_day(moment: time, first: datetime, last: datetime) -> datetime:
-    """Put a time into the evaluation's day, or into the next if it ran past midnight."""
+    """Return a time on the evaluation's day, or on the next if it ran past midnight."""
     at = datetime.combine(first.astimezone(moment.tzinfo).date(), moment)
     following = at + timedelta(days=1)
     return following if at < first and following <= last else at

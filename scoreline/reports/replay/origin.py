@@ -1,10 +1,10 @@
-"""Where a history is read."""
+"""The servers from which a history is read."""
 
 from enum import StrEnum
 
 
 class Origin(StrEnum):
-    """Which of the servers are asked."""
+    """Which servers are queried."""
 
     BOTH = "both"
     POSTGRES = "postgres"

@@ -1,7 +1,7 @@
-"""A history cut at a moment of its past: what had arrived by then, and what the log came to. Pure.
+"""A history cut at an earlier moment: the entries that had arrived, and the state they led to. Pure.
 
-The entries that had arrived are walked again. A bridge that had been made by then is a fact: the walk
-makes it again, with what it calls missing held back, whatever a clock says of a late original.
+The entries that had arrived by then are replayed. A bridge that had been recorded by then is replayed as
+recorded: its missing sequences are held back, even if a late original has an earlier arrival time.
 """
 
 from collections.abc import Sequence
@@ -32,106 +32,106 @@ class PastState:
     arrived: int
     of: int
     stored: int
-    """How many of those that arrived Postgres had recorded by then."""
+    """How many of the arrived entries Postgres had recorded by then."""
     cursor: Cursor
     owner: str | None
     answer: TimelineEntry | None
-    """The newest entry that puts an answer on record."""
+    """The newest entry that carries an answer."""
     waiting: tuple[TimelineEntry, ...]
 
 
 def cut(history: EvaluationHistory, moment: Moment) -> tuple[EvaluationHistory, PastState]:
-    """Tell the history as of a moment, and the state it had come to."""
+    """Return the history as of a moment, and the state at that moment."""
     located = locate(history, moment)
     rank, until = located.rank, located.until
     lines = tuple(line for line in history.lines if line.rank <= rank)
-    made = [bridge for bridge in history.bridges if bridge.at <= until]
-    known = [line.entry for line in sorted(lines, key=lambda line: line.rank) if _took_its_key(line)]
-    retold = _retell(known, made)
-    told = {line.entry_id: line for line in lines_of(retold.steps, known)}
-    recut = in_order(_as_of(line, told.get(line.entry_id), until) for line in lines)
+    recorded = [bridge for bridge in history.bridges if bridge.at <= until]
+    known = [line.entry for line in sorted(lines, key=lambda line: line.rank) if _is_first_of_key(line)]
+    replayed = _replay(known, recorded)
+    by_id = {line.entry_id: line for line in lines_of(replayed.steps, known)}
+    lines_then = in_order(_as_of(line, by_id.get(line.entry_id), until) for line in lines)
     refusals = tuple(refusal for refusal in history.refusals if refusal.rank <= rank)
     before = replace(
         history,
-        cursor=retold.cursor,
+        cursor=replayed.cursor,
         ahead=None,
-        lines=recut,
-        bridges=_remade(made, retold.bridges),
-        gap=open_gap(retold.gap),
+        lines=lines_then,
+        bridges=_still_bridged(recorded, replayed.bridges),
+        gap=open_gap(replayed.gap),
         refusals=refusals,
         refused=len(refusals),
-        scorecard=ending(recut, retold.cursor, retold.bridges),
+        scorecard=ending(lines_then, replayed.cursor, replayed.bridges),
         now=located.at,
     )
     return before, _state(before, located, of=history.arrivals)
 
 
-def _remade(made: Sequence[Bridging], again: Sequence[Bridge]) -> tuple[Bridging, ...]:
-    led_to = {bridge.closing.key for bridge in again}
-    return tuple(bridge for bridge in made if bridge.closing_key in led_to)
+def _still_bridged(recorded: Sequence[Bridging], replayed: Sequence[Bridge]) -> tuple[Bridging, ...]:
+    closings = {bridge.closing.key for bridge in replayed}
+    return tuple(bridge for bridge in recorded if bridge.closing_key in closings)
 
 
-def _took_its_key(line: TimelineEntry) -> bool:
+def _is_first_of_key(line: TimelineEntry) -> bool:
     return line.disposition not in REPEATS and line.disposition is not EntryDisposition.UNSTORABLE
 
 
-def _as_of(line: TimelineEntry, told: TimelineEntry | None, until: datetime) -> TimelineEntry:
-    """Keep an entry's place, and take what had become of it by then."""
+def _as_of(line: TimelineEntry, replayed: TimelineEntry | None, until: datetime) -> TimelineEntry:
+    """Return an entry with its rank, and the disposition it had by then."""
     recorded = line.recorded_at if line.recorded_at and line.recorded_at <= until else None
-    if told is None:
+    if replayed is None:
         return replace(line, pending=False, recorded_at=recorded)
-    note = line.note if told.disposition is line.disposition else told.note
-    return replace(told, rank=line.rank, recorded_at=recorded, note=note)
+    note = line.note if replayed.disposition is line.disposition else replayed.note
+    return replace(replayed, rank=line.rank, recorded_at=recorded, note=note)
 
 
 @dataclass(slots=True)
-class _Retold:
+class _PartialReplay:
     cursor: Cursor = field(default_factory=Cursor)
     steps: list[ReplayStep] = field(default_factory=list)
     bridges: list[Bridge] = field(default_factory=list)
     gap: Gap | None = None
 
-    def walk(self, entries: Sequence[Entry], *, to: Bridging | None = None) -> None:
-        """Walk on, and where a known bridge begins make that one."""
+    def advance(self, entries: Sequence[Entry], *, to: Bridging | None = None) -> None:
+        """Replay entries from the cursor, and bridge the gap of `to` where it is reached."""
         refused = frozenset(
             step.entry.event.attempt
             for step in self.steps
             if step.disposition is Disposition.REJECTED and step.entry.event.sequence == 0
         )
-        walked = replay(self.cursor, entries, rejected_attempts=refused)
-        closing = walked.gap.closing if walked.gap else None
-        if to and walked.gap and closing and closing.key == to.closing_key:
-            until = walked.gap.since_ms
-            walked = replay(self.cursor, entries, bridge_until_ms=until, rejected_attempts=refused)
-        self.cursor, self.gap = walked.cursor, walked.gap
-        self.steps += walked.steps
-        self.bridges += walked.bridges
+        result = replay(self.cursor, entries, rejected_attempts=refused)
+        closing = result.gap.closing if result.gap else None
+        if to and result.gap and closing and closing.key == to.closing_key:
+            until = result.gap.since_ms
+            result = replay(self.cursor, entries, bridge_until_ms=until, rejected_attempts=refused)
+        self.cursor, self.gap = result.cursor, result.gap
+        self.steps += result.steps
+        self.bridges += result.bridges
 
 
-def _retell(entries: Sequence[Entry], bridges: Sequence[Bridging]) -> _Retold:
-    retold = _Retold()
+def _replay(entries: Sequence[Entry], bridges: Sequence[Bridging]) -> _PartialReplay:
+    partial = _PartialReplay()
     rest = list(entries)
     for bridge in bridges:
-        retold.walk(_before(bridge, rest), to=bridge)
-        judged = {step.entry.key for step in retold.steps}
-        rest = [entry for entry in rest if entry.key not in judged]
-    retold.walk(rest)
-    return retold
+        partial.advance(_before(bridge, rest), to=bridge)
+        done = {step.entry.key for step in partial.steps}
+        rest = [entry for entry in rest if entry.key not in done]
+    partial.advance(rest)
+    return partial
 
 
 def _before(bridge: Bridging, entries: Sequence[Entry]) -> list[Entry]:
-    """Keep what was there when a bridge was made: before the next attempt, without what was missing."""
-    there = []
+    """Return the entries that preceded a bridge: before the next attempt, without the missing ones."""
+    preceding = []
     for entry in entries:
         attempt, sequence = entry.key
         if attempt > bridge.attempt and sequence == 0:
             break
-        swallowed = attempt == bridge.attempt and any(sequence in hole for hole in bridge.missing)
-        # Of a lower attempt, what came after the bridge found its attempt replaced.
+        is_missing = attempt == bridge.attempt and any(sequence in part for part in bridge.missing)
+        # Entries of a lower attempt that arrived after the bridge are stale.
         replaced = attempt < bridge.attempt and arrival_time(entry.id) >= bridge.at
-        if attempt <= bridge.attempt and not swallowed and not replaced:
-            there.append(entry)
-    return there
+        if attempt <= bridge.attempt and not is_missing and not replaced:
+            preceding.append(entry)
+    return preceding
 
 
 def _state(history: EvaluationHistory, located: Located, *, of: int) -> PastState:
@@ -149,7 +149,7 @@ def _state(history: EvaluationHistory, located: Located, *, of: int) -> PastStat
 
 
 def _answer(history: EvaluationHistory) -> TimelineEntry | None:
-    """Find the newest entry by which an answer is on record, of whichever attempt."""
+    """Return the newest entry of any attempt that carries an answer."""
     with_answer = [
         line for line in history.lines if line.disposition not in REPEATS and _carries_answer(line)
     ]

@@ -1,4 +1,4 @@
-"""`scoreline replay EVALUATION`: find it, tell it, show it."""
+"""`scoreline replay EVALUATION`: reads the history of an evaluation and prints it."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ from scoreline.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What was asked for."""
+    """The options of the command."""
 
     evaluation: str
     origin: Origin = Origin.BOTH
@@ -37,16 +37,18 @@ class ReplayOptions:
     follow: bool = False
     as_json: bool = False
     full: bool = False
-    """With the prompt as sent and the whole answer."""
+    """Print the prompt as sent and the whole answer, too."""
 
 
 def run_replay(servers: Servers, settings: Settings, options: ReplayOptions) -> None:
-    """Show an evaluation's life as it was asked for."""
+    """Print the history of an evaluation, a comparison of two, or updates until it ends."""
     try:
         asyncio.run(_replay(options, settings, servers))
-    except UNAVAILABLE as away:
-        which = "Redis" if isinstance(away, LogUnavailable) else "PostgreSQL"
-        raise Problem(explain(away) or f"{which} went away while it was read. Try again.") from away
+    except UNAVAILABLE as error:
+        server = "Redis" if isinstance(error, LogUnavailable) else "PostgreSQL"
+        raise Problem(
+            explain(error) or f"{server} became unavailable during the read. Try again."
+        ) from error
 
 
 async def _replay(options: ReplayOptions, settings: Settings, servers: Servers) -> None:
@@ -95,5 +97,5 @@ async def _compare(options: ReplayOptions, sources: Sources, other: str) -> None
         show_comparison(screen(), comparison)
 
 
-def _print_json(found: dict[str, object]) -> None:
-    print(json.dumps(found))  # noqa: T201 - machines read stdout
+def _print_json(value: dict[str, object]) -> None:
+    print(json.dumps(value))  # noqa: T201 - machines read stdout

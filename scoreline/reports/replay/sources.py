@@ -1,7 +1,7 @@
-"""Reading what Redis and Postgres hold of one evaluation, once or again and again.
+"""Reads the entries of one evaluation from Redis and Postgres, once or repeatedly.
 
-The stream is read before the tables: what leaves the stream is in Postgres by then, so that nothing is
-missing from both. A server that does not answer is a finding, not the end, as long as the other does.
+The stream is read before the tables: an entry that leaves the stream is in Postgres by then, so that none
+is missing from both. One unavailable server is a status, not an error, as long as the other answers.
 """
 
 import asyncio
@@ -31,41 +31,41 @@ from storage_worker.settings import Ordering
 from storage_worker.stream_diff import MAX_ENTRIES, StreamDiff, diff_stream
 
 UNAVAILABLE = (LogUnavailable, psycopg.OperationalError, psycopg.InterfaceError)
-"""What means that a server does not answer, for the moment."""
+"""Errors of a server that is temporarily unavailable."""
 
 
 @dataclass(slots=True)
 class Sources:
-    """The servers that are asked; one that did not answer at the beginning is left out."""
+    """The queried servers; one that did not answer at the start is left out."""
 
     log: RedisEventLog | None
     postgres_url: str | None
-    patience: timedelta
+    gap_timeout: timedelta
     redis: SourceStatus = NOT_QUERIED
     postgres: SourceStatus = NOT_QUERIED
     conn: Connection | None = None
     newest: bytes = b"0-0"
-    """The last entry seen of the stream that was read last."""
+    """The id of the last entry that was read from the stream."""
 
     async def history(self, evaluation_id: str) -> EvaluationHistory:
-        """Read all there is of an evaluation and tell it."""
+        """Read all entries of an evaluation and return its history."""
         now_ms = await self.log.now_ms() if self.log else 0
         [raw] = await self.log.read([evaluation_id], limit=MAX_ENTRIES + 1) if self.log else [[]]
         self.newest = raw[-1][0] if raw else self.newest
         stored = await self._stored(evaluation_id)
-        seen = diff_stream(evaluation_id, raw, _blank_row(evaluation_id, stored))
-        return build_history(self._records(seen, stored, now_ms, len(raw)))
+        diff = diff_stream(evaluation_id, raw, _blank_row(evaluation_id, stored))
+        return build_history(self._records(diff, stored, now_ms, len(raw)))
 
-    def _records(self, seen: StreamDiff, stored: StoredHistory, now_ms: int, found: int) -> SourceRecords:
+    def _records(self, diff: StreamDiff, stored: StoredHistory, now_ms: int, found: int) -> SourceRecords:
         return SourceRecords(
-            seen.evaluation_id,
+            diff.evaluation_id,
             stored,
-            seen.entries,
-            seen.rejected,
+            diff.entries,
+            diff.rejected,
             SourceStatus(queried=True, found=len(stored.events)) if self.postgres_url else self.postgres,
             SourceStatus(queried=True, found=found) if self.log else self.redis,
             now_ms,
-            None if self.postgres_url else self.patience,
+            None if self.postgres_url else self.gap_timeout,
         )
 
     async def _stored(self, evaluation_id: str) -> StoredHistory:
@@ -73,7 +73,7 @@ class Sources:
         return await read_history(conn, evaluation_id) if conn else NOTHING
 
     async def connection(self) -> Connection | None:
-        """Return the connection to Postgres, made anew where it broke; None where it isn't asked."""
+        """Return the connection to Postgres, reopened where it is closed; None where it is not queried."""
         if self.postgres_url is None:
             return None
         if self.conn is None or self.conn.closed:
@@ -81,7 +81,7 @@ class Sources:
         return self.conn
 
     async def near(self, probes: list[str]) -> list[str]:
-        """Return ids near some places; none where Postgres isn't asked."""
+        """Return ids near some positions in their order; none where Postgres is not queried."""
         conn = await self.connection()
         return await nearby_ids(conn, probes) if conn else []
 
@@ -91,7 +91,7 @@ class Sources:
         return conn is not None and await is_batch(conn, identifier)
 
     async def wait(self, evaluation_id: str, *, seconds: float) -> None:
-        """Return once the stream has more, or after so many seconds."""
+        """Return once the stream has a new entry, or after the given seconds."""
         if self.log is None:
             await asyncio.sleep(seconds)
             return
@@ -100,7 +100,7 @@ class Sources:
             await self.log.redis.xread({stream: self.newest}, count=1, block=int(seconds * 1000))
 
     async def aclose(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         if self.log:
             await self.log.aclose()
         if self.conn:
@@ -108,7 +108,7 @@ class Sources:
 
 
 def _blank_row(evaluation_id: str, stored: StoredHistory) -> EvaluationRow | None:
-    """Make a row that covers nothing, so that all is read, and against the right batch."""
+    """Return a row of the right batch whose cursor covers nothing, so that every entry is read."""
     if stored.standing is None:
         return None
     return EvaluationRow(evaluation_id, stored.standing.batch_id, stored.standing.month, Cursor())
@@ -116,7 +116,7 @@ def _blank_row(evaluation_id: str, stored: StoredHistory) -> EvaluationRow | Non
 
 @asynccontextmanager
 async def open_sources(settings: Settings, servers: Servers, origin: Origin) -> AsyncIterator[Sources]:
-    """Lend the servers that are asked, if at least one of them answers."""
+    """Open the queried servers; raises `Unavailable` where none answers."""
     problems: list[Unavailable] = []
     redis = postgres = NOT_QUERIED
     if origin is not Origin.POSTGRES:

@@ -1,4 +1,4 @@
-"""How dispositions look."""
+"""The styles of dispositions on the screen."""
 
 from scoreline.reports.replay.timeline_entry import EntryDisposition
 

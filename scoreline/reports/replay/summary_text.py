@@ -19,18 +19,18 @@ from scoreline.reports.replay.past_state import PastState
 from scoreline.reports.replay.timeline_entry import EntryDisposition, RejectedTimelineEntry, TimelineEntry
 
 LONG = 400
-"""Characters of a reason or an error at the end, where there is room."""
+"""Characters of a reason or an error below the timeline."""
 LISTED = 20
-"""Refusals shown; the quarantine has them all."""
+"""Rejected entries shown; `scoreline quarantine list` has all."""
 _SCORES = TypeAdapter(tuple[p.Score, ...])
 
 
 def heading(history: EvaluationHistory) -> Iterator[Text]:
-    """Describe which evaluation this is, how it stands, and where that was read."""
+    """Return the heading: id, batch, case, state, times, arrivals, and the sources that were read."""
     yield Text(f"Evaluation {printable(history.evaluation_id)}", style="bold")
     yield _field("batch", printable(history.batch_id or "unknown"))
     yield _field("case", printable(history.case_id or "unknown"))
-    yield _field("state", _standing(history))
+    yield _field("state", _state(history))
     yield _field("attempts", str(len(history.attempts)))
     if history.began_at:
         yield _field("began", stamp(history.began_at))
@@ -42,13 +42,13 @@ def heading(history: EvaluationHistory) -> Iterator[Text]:
 
 
 def state_then(history: EvaluationHistory, then: PastState) -> Iterator[Text]:
-    """Describe how the evaluation stood at a moment."""
+    """Return the heading with the state of the evaluation at a moment."""
     name = printable(history.evaluation_id)
     title = f"Evaluation {name} as of {stamp(then.at)}, entry {then.arrived} of {then.of}"
     yield Text(title, style="bold")
     yield _field("batch", printable(history.batch_id or "unknown"))
     yield _field("state", _at(then.cursor))
-    yield _field("owner", excerpt(then.owner or "nobody yet", 60))
+    yield _field("owner", excerpt(then.owner or "none yet", 60))
     yield _field("answer", _on_record(then.answer))
     waiting = ", ".join(f"{line.event.sequence} {line.event.type}" for line in then.waiting[:LISTED])
     yield _field("waiting", waiting or "nothing")
@@ -60,16 +60,16 @@ def _field(name: str, value: str) -> Text:
     return Text(f"  {name:10}", style="dim").append(value, style="not dim")
 
 
-def _standing(history: EvaluationHistory) -> str:
+def _state(history: EvaluationHistory) -> str:
     card, cursor = history.scorecard, history.cursor
-    said = _at(cursor) if cursor.attempt else "nothing stored yet"
+    state = _at(cursor) if cursor.attempt else "nothing stored yet"
     if not history.lines:
         return "unknown: nothing of it could be read as an event"
     if card and card.verdict and cursor.phase in ENDED:
-        said = f"{cursor.phase}, verdict {card.verdict}"
+        state = f"{cursor.phase}, verdict {card.verdict}"
     if card and card.bridged and cursor.phase in ENDED:
-        said += ", over a bridged gap"
-    return said if history.ahead is None else f"{said}; once all is stored: {_at(history.ahead)}"
+        state += ", over a bridged gap"
+    return state if history.ahead is None else f"{state}; once all is stored: {_at(history.ahead)}"
 
 
 def _at(cursor: Cursor) -> str:
@@ -88,28 +88,28 @@ def _on_record(answer: TimelineEntry | None) -> str:
 def _disorder(history: EvaluationHistory) -> str:
     dispositions = Counter(line.disposition for line in history.lines)
     overtaken = sum(1 for line in history.lines if line.overtaken_by)
-    said = [counted(history.arrivals, "entry", "entries")]
-    said += [f"{overtaken} after a successor"] if overtaken else []
-    said += [
+    parts = [counted(history.arrivals, "entry", "entries")]
+    parts += [f"{overtaken} after a successor"] if overtaken else []
+    parts += [
         f"{number} {disposition}"
         for disposition, number in dispositions.items()
         if disposition is not EntryDisposition.APPLIED
     ]
-    said += [f"{counted(len(history.bridges), 'gap')} bridged"] if history.bridges else []
-    said += [f"{history.refused} in quarantine"] if history.refused else []
-    return ", ".join(said)
+    parts += [f"{counted(len(history.bridges), 'gap')} bridged"] if history.bridges else []
+    parts += [f"{history.refused} in quarantine"] if history.refused else []
+    return ", ".join(parts)
 
 
 def origin(history: EvaluationHistory) -> str:
-    """Describe where a history was read, and what silence means there."""
+    """Return the sources a history was read from, and what they do not have."""
     postgres, redis = history.postgres, history.redis
     beyond = sum(1 for line in history.lines if line.pending)
     if not postgres.queried:
-        return "the Redis stream alone: verdicts are worked out, not read"
+        return "the Redis stream alone: verdicts are computed, not read"
     if postgres.problem:
-        return "the Redis stream alone, for Postgres does not answer: verdicts are worked out"
+        return "the Redis stream alone, because Postgres does not answer: verdicts are computed"
     if redis.problem:
-        return "Postgres alone, for Redis does not answer: what is not stored yet is not shown"
+        return "Postgres alone, because Redis does not answer: what is not stored yet is not shown"
     if not redis.queried:
         return "Postgres alone"
     if beyond:
@@ -120,12 +120,12 @@ def origin(history: EvaluationHistory) -> str:
     if redis.found:
         return "Postgres; its Redis stream has nothing more"
     if history.cursor.phase in ENDED:
-        return "Postgres; its Redis stream has expired, as it should after the end"
+        return "Postgres; its Redis stream has expired, as expected after the end"
     return "Postgres; Redis has no stream of it, though it has not ended"
 
 
 def outcome(history: EvaluationHistory) -> Iterator[Text]:
-    """Show the scorecard, or the error it ended with."""
+    """Return the lines of the scorecard, or of the error the evaluation ended with."""
     card = history.scorecard
     if card is None:
         return
@@ -135,7 +135,7 @@ def outcome(history: EvaluationHistory) -> Iterator[Text]:
         yield from _completed(history, card, not_yet)
         return
     closing = (n for n in history.lines if n.event.attempt == card.attempt and n.event.type == card.status)
-    said = next(
+    reason = next(
         (
             event_text.describe(line.event)
             for line in closing
@@ -143,7 +143,7 @@ def outcome(history: EvaluationHistory) -> Iterator[Text]:
         ),
         "",
     )
-    yield Text(f"{card.status}{not_yet}", style="bold red").append(f"  {said}", style="not bold")
+    yield Text(f"{card.status}{not_yet}", style="bold red").append(f"  {reason}", style="not bold")
     yield from _judgements(history, card)
 
 
@@ -157,12 +157,12 @@ def _completed(history: EvaluationHistory, card: Scorecard, not_yet: str) -> Ite
 
 def _judgements(history: EvaluationHistory, card: Scorecard) -> Iterator[Text]:
     for judgement in scores(history, card):
-        said = f"{excerpt(judgement.evaluator, 40)}: {event_text.judged(judgement)}"
-        yield Text(f"  {said}  {excerpt(judgement.reason, LONG)}".rstrip())
+        score = f"{excerpt(judgement.evaluator, 40)}: {event_text.judged(judgement)}"
+        yield Text(f"  {score}  {excerpt(judgement.reason, LONG)}".rstrip())
 
 
 def scores(history: EvaluationHistory, card: Scorecard) -> tuple[p.Score, ...]:
-    """List the judgements: the scorecard's, or those on record where it names none."""
+    """Return the scores of the scorecard, or those of `scored` events where it has none."""
     named = _SCORES.validate_json(card.scores)
     return named or tuple(
         line.event.data
@@ -174,7 +174,7 @@ def scores(history: EvaluationHistory, card: Scorecard) -> tuple[p.Score, ...]:
 
 
 def spent(card: Scorecard) -> Iterator[str]:
-    """Name what a completed evaluation took."""
+    """Return tokens, cost, latency and exit code of a completed evaluation."""
     yield counted(card.tokens, "token")
     yield money(float(card.cost_usd))
     yield f"latency {span(timedelta(milliseconds=card.latency_ms))}"
@@ -185,7 +185,7 @@ def spent(card: Scorecard) -> Iterator[str]:
 
 
 def quarantine(history: EvaluationHistory) -> Iterator[Text]:
-    """List what could not be taken as an event, and how to see it whole."""
+    """Return the lines of rejected entries, and the command that prints one."""
     if not history.refusals:
         return
     yield Text()

@@ -1,4 +1,4 @@
-"""The lines of a history: each entry that arrived, what became of it, and how it compares. Pure."""
+"""The entries of a history: disposition, arrival rank, and time since the previous event. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from eventlog.timeline import entry_order
 
 
 class EntryDisposition(StrEnum):
-    """What became of an entry."""
+    """The disposition of an entry."""
 
     APPLIED = "applied"
     STALE = "stale"
@@ -21,29 +21,29 @@ class EntryDisposition(StrEnum):
     DUPLICATE = "duplicate"
     CONFLICT = "conflict"
     WAITING = "waiting"
-    """Beyond a gap."""
+    """The entry is beyond a gap."""
     UNSTORABLE = "unstorable"
 
 
 REPEATS = frozenset({EntryDisposition.DUPLICATE, EntryDisposition.CONFLICT})
-"""Entries whose key another entry had taken before."""
+"""Dispositions of entries whose key an earlier entry has."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """One readable entry."""
+    """An entry that could be decoded."""
 
     entry: Entry
     disposition: EntryDisposition
     phase: Phase | None = None
-    """The state after it; None where it changed nothing."""
+    """The state after the entry; None where it changed nothing."""
     pending: bool = False
-    """In the stream, and not in Postgres yet."""
+    """Whether it is in the stream, and not in Postgres yet."""
     note: str = ""
     recorded_at: datetime | None = None
     """When Postgres recorded it."""
     rank: int = 0
-    """Its place in order of arrival, from 1."""
+    """Its position in the order of arrival, from 1."""
     since: timedelta | None = None
     """Time since the event before it, on the writers' clocks."""
     overtaken_by: EventKey | None = None
@@ -56,12 +56,12 @@ class TimelineEntry:
 
     @property
     def key(self) -> EventKey:
-        """The event's place in its evaluation."""
+        """Attempt and sequence of the event."""
         return self.entry.key
 
     @property
     def entry_id(self) -> bytes:
-        """Where it arrived."""
+        """The id of the entry in the stream."""
         return self.entry.id
 
     @property
@@ -72,7 +72,7 @@ class TimelineEntry:
 
 @dataclass(frozen=True, slots=True)
 class RejectedTimelineEntry:
-    """An entry of the quarantine, or one that will be there."""
+    """A quarantined entry, or one that will be quarantined."""
 
     reason: str
     detail: str
@@ -90,7 +90,7 @@ class RejectedTimelineEntry:
 
 
 def arrival_order(entry_id: bytes) -> tuple[int, int]:
-    """Turn an entry's id into what sorts like it; what never was in a stream comes first."""
+    """Return the sort key of an entry id; an id that is not from a stream sorts first."""
     try:
         return entry_order(entry_id)
     except ValueError:
@@ -98,14 +98,14 @@ def arrival_order(entry_id: bytes) -> tuple[int, int]:
 
 
 def arrival_time(entry_id: bytes) -> datetime:
-    """Read the time of arrival out of an entry's id."""
+    """Return the time of arrival from an entry id."""
     return datetime.fromtimestamp(arrival_order(entry_id)[0] / 1000, UTC)
 
 
 def ranked(
     lines: Sequence[TimelineEntry], refusals: Sequence[RejectedTimelineEntry]
 ) -> tuple[list[TimelineEntry], list[RejectedTimelineEntry]]:
-    """Number all entries in order of arrival."""
+    """Return all entries with their ranks in order of arrival."""
     ids = {one.entry_id for one in lines} | {one.entry_id for one in refusals}
     rank = {key: place for place, key in enumerate(sorted(ids, key=arrival_order), start=1)}
     return (
@@ -115,7 +115,7 @@ def ranked(
 
 
 def in_order(lines: Iterable[TimelineEntry]) -> tuple[TimelineEntry, ...]:
-    """Sort lines by attempt and sequence, and compare each with its neighbours."""
+    """Return entries by attempt and sequence, with the time since the previous and the overtaking one."""
     ordered = sorted(lines, key=lambda line: (line.key, line.disposition in REPEATS, line.rank))
     return tuple(_overtaken(_timed(ordered)))
 
@@ -134,15 +134,15 @@ def _timed(ordered: Sequence[TimelineEntry]) -> list[TimelineEntry]:
 
 
 def _overtaken(ordered: Sequence[TimelineEntry]) -> list[TimelineEntry]:
-    """Name the nearest successor that arrived before each line: one walk backwards, with a stack."""
-    told: list[TimelineEntry] = []
+    """Set the nearest successor that arrived before each entry, in one pass with a monotonic stack."""
+    marked: list[TimelineEntry] = []
     earlier: list[TimelineEntry] = []
     for line in reversed(ordered):
         if line.disposition in REPEATS:
-            told.append(replace(line, overtaken_by=None))
+            marked.append(replace(line, overtaken_by=None))
             continue
         while earlier and earlier[-1].rank >= line.rank:
             earlier.pop()
-        told.append(replace(line, overtaken_by=earlier[-1].key if earlier else None))
+        marked.append(replace(line, overtaken_by=earlier[-1].key if earlier else None))
         earlier.append(line)
-    return told[::-1]
+    return marked[::-1]

@@ -1,4 +1,4 @@
-"""A history as a person wants to see it. Foreign text is never read as markup, nor obeyed by a terminal."""
+"""A history as text. In foreign text, neither markup nor escape sequences take effect."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -18,7 +18,7 @@ from scoreline.reports.replay.timeline_entry import TimelineEntry
 
 
 class TimelineColumn(NamedTuple):
-    """A column of the timeline, and from which width on there is a place for it."""
+    """A column of the timeline, and the terminal width from which it is shown."""
 
     heading: str
     cell: Callable[[TimelineEntry], Text]
@@ -43,7 +43,7 @@ COLUMNS = (
     ),
     TimelineColumn("since last", lambda line: Text("" if line.since is None else span(line.since))),
     TimelineColumn("verdict", _verdict),
-    # The attempt's owner stands in its heading: where there is little room, that must do.
+    # On a narrow terminal, the owner in the heading of the attempt is enough.
     TimelineColumn("by", lambda line: Text(excerpt(line.event.source, 20)), from_width=100),
     TimelineColumn("detail", lambda line: Text(event_text.detail(line))),
 )
@@ -56,7 +56,7 @@ def show(
     attempt: int | None = None,
     then: PastState | None = None,
 ) -> None:
-    """Print a history: heading, timeline, end, quarantine."""
+    """Print a history: heading, timeline, scorecard, quarantined entries."""
     for line in (
         *(state_then(history, then) if then else heading(history)),
         *timeline(history if attempt is None else history.only(attempt), console.width),
@@ -67,7 +67,7 @@ def show(
 
 
 def timeline(history: EvaluationHistory, width: int) -> Iterator[Text]:
-    """Lay out the timeline, attempt by attempt."""
+    """Return the lines of the timeline, attempt by attempt."""
     columns = [column for column in COLUMNS if width >= column.from_width]
     for attempt in history.attempts:
         yield Text()
@@ -94,11 +94,11 @@ def _title(attempt: Attempt) -> Text:
 
 
 def gaps_between(attempt: Attempt, after: int, until: int, now: datetime | None) -> Iterator[Text]:
-    """Describe what is missing between two sequences."""
+    """Return a line for each gap between two sequences, bridged or open."""
     for bridge in attempt.bridges:
-        for hole in bridge.missing:
-            if after < hole.start <= until:
-                yield Text(f"  ⋯ {event_text.bridged(bridge, hole)}", style="yellow")
-    for hole in attempt.gap.missing if attempt.gap else ():
-        if attempt.gap and after < hole.start <= until:
-            yield Text(f"  ⋯ {event_text.missing(attempt.gap, hole, now)}", style="cyan")
+        for part in bridge.missing:
+            if after < part.start <= until:
+                yield Text(f"  ⋯ {event_text.bridged(bridge, part)}", style="yellow")
+    for part in attempt.gap.missing if attempt.gap else ():
+        if attempt.gap and after < part.start <= until:
+            yield Text(f"  ⋯ {event_text.missing(attempt.gap, part, now)}", style="cyan")

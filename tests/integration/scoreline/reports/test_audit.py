@@ -1,4 +1,4 @@
-"""`scoreline replay --batch`: the commands as users type them, on real servers."""
+"""`scoreline replay --batch` on real servers, run as commands."""
 
 import json
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ LIFE = "queued provisioning running responded scored completed"
 
 @pytest.fixture
 async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
-    """A batch with all that a day can bring: done, failed, retried, bridged, stuck behind a gap."""
+    """A batch with evaluations that completed, failed, were retried, bridged, or wait beyond a gap."""
     async with site(redis_url, postgres_url) as made:
         async with worker(made):
             for number in range(4):
@@ -35,8 +35,8 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
 
 async def is_stored(here: Site) -> bool:
     ended = await here.rows("SELECT total - pending, (SELECT count(*) FROM gap_bridges) FROM batch_status")
-    seen = {await here.state("open-gap"), await here.state("working")}
-    return ended == [(7, 1)] and seen == {"queued", "provisioning"}
+    states = {await here.state("open-gap"), await here.state("working")}
+    return ended == [(7, 1)] and states == {"queued", "provisioning"}
 
 
 def replay(here: Site, *arguments: str) -> tuple[int, str, str]:
@@ -52,10 +52,10 @@ def document(here: Site, *arguments: str) -> dict[str, Any]:
     return dict(json.loads(line))
 
 
-async def test_verify_names_what_was_altered_and_rebuild_puts_it_right(here: Site) -> None:
-    """One scorecard, one counter and one evaluation row, altered by hand as with psql."""
+async def test_verify_reports_altered_rows_and_rebuild_corrects_them(here: Site) -> None:
+    """One altered scorecard, counter and evaluation row are each reported, then corrected."""
     code, out, _ = replay(here, "--batch", BATCH, "--verify")
-    assert (code, "✓ every row of every table is what the log says" in out) == (0, True)
+    assert (code, "✓ every row of every table matches the log" in out) == (0, True)
     await here.conn.execute("UPDATE scorecards SET score = 0.5 WHERE evaluation_id = 'done-2'")
     await here.conn.execute("UPDATE batch_progress SET passed = passed + 7 WHERE completed > 0")
     await here.conn.execute("UPDATE evaluations SET state = 'running' WHERE evaluation_id = 'failed'")
@@ -70,14 +70,14 @@ async def test_verify_names_what_was_altered_and_rebuild_puts_it_right(here: Sit
     assert "every row was right already" in replay(here, "--rebuild")[1]
     code, out, _ = replay(here, "--verify")
     assert code == 0
-    # None is silently stuck: each is listed with its reason.
+    # Each evaluation that has not ended is listed with its reason.
     assert "2 evaluation(s) have not ended" in out
     assert "open-gap  queued: 1-2 missing since" in out
-    assert "working  provisioning: in progress; last heard" in out
+    assert "working  provisioning: in progress; last event" in out
 
 
-async def test_verify_for_machines(here: Site) -> None:
-    """One JSON object a batch, with the differences column by column."""
+async def test_verify_as_json_lists_differences(here: Site) -> None:
+    """`--verify --json` prints one object per batch, with the differences by column."""
     found = document(here, "--batch", BATCH, "--verify")
     assert (found["ok"], found["evaluations"], found["open"], found["differing"]) == (True, 9, 2, 0)
     await here.conn.execute("DELETE FROM scorecards WHERE evaluation_id = 'done-2'")
@@ -90,8 +90,8 @@ async def test_verify_for_machines(here: Site) -> None:
     assert document(here, "--rebuild")["scorecard_rows"] == 1
 
 
-async def test_summary_is_the_life_of_a_batch_in_one_screen(here: Site) -> None:
-    """Rates, waits, retries, reorderings, the slowest and each executor's share."""
+async def test_summary_fits_on_one_screen(here: Site) -> None:
+    """The summary has rates, waits, retries, reorderings, the slowest evaluations and all executors."""
     code, out, _ = replay(here, "--batch", BATCH)
     assert code == 0
     assert "7 of 9 evaluations ended" in out
@@ -110,17 +110,17 @@ async def test_summary_is_the_life_of_a_batch_in_one_screen(here: Site) -> None:
     assert {slow["evaluation_id"] for slow in found["slowest"]} >= {"retried"}
 
 
-async def test_verify_needs_neither_redis_nor_every_sign(here: Site) -> None:
-    """Without Redis the reasons are not known, and it says so; a sign the terminal lacks is replaced."""
+async def test_verify_works_without_redis_and_without_unicode(here: Site) -> None:
+    """Without Redis the reasons are reported as not known; unsupported characters are replaced."""
     bare = {"EVAL_REDIS_URL": "redis://127.0.0.1:1", "EVAL_POSTGRES_URL": here.postgres_url}
     ran = scoreline("replay", "--verify", **bare, PYTHONIOENCODING="ascii")
     assert ran.returncode == 0, ran.stderr
-    assert "? every row of every table is what the log says" in ran.stdout
-    assert "open-gap  queued: why is not known, as Redis does not answer" in ran.stdout
+    assert "? every row of every table matches the log" in ran.stdout
+    assert "open-gap  queued: the reason is not known, because Redis does not answer" in ran.stdout
 
 
-async def test_log_that_breaks_a_rule_is_not_built_upon(here: Site) -> None:
-    """The command says so, and what to do."""
+async def test_rebuild_rejects_a_log_that_breaks_a_rule(here: Site) -> None:
+    """The command exits with 1 and names the evaluation."""
     await here.conn.execute(
         "UPDATE events SET verdict = 'stale' WHERE evaluation_id = 'done-1' AND sequence = 5"
     )
@@ -128,8 +128,8 @@ async def test_log_that_breaks_a_rule_is_not_built_upon(here: Site) -> None:
     assert (code, "The log of done-1 breaks a rule" in problem) == (1, True)
 
 
-async def test_unknown_batch_names_those_near_it(here: Site) -> None:
-    """A typing error costs no search."""
+async def test_an_unknown_batch_is_reported_with_the_nearest_ids(here: Site) -> None:
+    """A typo in a batch id is reported with the nearest id."""
     code, _, problem = replay(here, "--batch", "bach-1", "--verify")
     assert (code, problem) == (1, f"error: There is no batch bach-1. Nearest: {BATCH}\n")
 
@@ -139,13 +139,13 @@ async def test_unknown_batch_names_those_near_it(here: Site) -> None:
     [("e-1", "--batch", "b"), ("--batch", "b", "--at", "3"), ("--batch", "b", "--verify", "--rebuild"),
      ("--summary",), ("--batch", "b", "--follow"), ("--batch", "b", "--from", "redis")],
 )  # fmt: skip
-def test_what_does_not_go_together_is_refused(arguments: tuple[str, ...]) -> None:
-    """Before any server is asked."""
+def test_conflicting_options_are_usage_errors(arguments: tuple[str, ...]) -> None:
+    """Options that exclude each other exit with 2, before any server is queried."""
     assert scoreline("replay", *arguments).returncode == 2
 
 
-async def test_foreign_names_are_shown_and_not_obeyed(redis_url: str, postgres_url: str) -> None:
-    """An id with escape sequences or markup in it comes out as text."""
+async def test_escape_sequences_in_foreign_ids_take_no_effect(redis_url: str, postgres_url: str) -> None:
+    """An id with escape sequences or markup is printed as text."""
     async with site(redis_url, postgres_url) as here:
         wild = "wild-\u202e[bold]"
         events = history(LIFE, evaluation_id=wild, provisioning=p.Provisioning(executor=wild, nonce="n"))

@@ -20,8 +20,8 @@ def cases(*names: str) -> list[p.Case]:
     return [p.Case(id=name) for name in names]
 
 
-async def test_flips_are_found_by_case_wherever_it_stands(here: Stage) -> None:
-    """Datasets may be in another order, and have cases that the other has not."""
+async def test_flips_are_matched_by_case_id(here: Stage) -> None:
+    """Cases are paired by id, whatever their order, and unpaired cases are counted."""
     await here.submit(
         "a", ["passed", "failed", "passed", "passed", "passed"], cases=cases("1", "2", "3", "4", "gone")
     )
@@ -48,24 +48,24 @@ async def test_flips_are_found_by_case_wherever_it_stands(here: Stage) -> None:
     assert (found["p_value"], found["pass_rate_difference"], found["score_difference"]) == (1.0, -0.25, 0.0)
 
 
-async def test_people_see_what_fails_now_first(here: Stage) -> None:
-    """With intervals and what the difference is worth; the listing has a limit, the counts have none."""
+async def test_newly_failing_cases_are_listed_first(here: Stage) -> None:
+    """The text has intervals and the p-value; `--limit` restricts the listing, not the counts."""
     names = cases(*(f"case-{number}" for number in range(8)))
     await here.submit("a", ["passed"] * 7 + ["failed"], cases=names)
     await here.submit("b", ["failed"] * 7 + ["passed"], cases=names)
     ran = await here.run("compare", "a", "b", "--limit", "2")
     assert ran.exit_code == 0, ran.exception
-    said = ran.stdout
-    assert "7 newly failing, 1 newly passing: may well be chance (p = 0.0703, exact McNemar test)" in said
-    assert "87.5%" in said
-    assert "pass rate of the pairs: -75.0 points" in said
-    assert said.index("newly failing: 7, the first 2") < said.index("newly passing: 1")
-    assert "case-1  a.00000002 → b.00000002" in said
-    assert "case-2 " not in said
+    text = ran.stdout
+    assert "7 newly failing, 1 newly passing: may well be chance (p = 0.0703, exact McNemar test)" in text
+    assert "87.5%" in text
+    assert "pass rate of the pairs: -75.0 points" in text
+    assert text.index("newly failing: 7, the first 2") < text.index("newly passing: 1")
+    assert "case-1  a.00000002 → b.00000002" in text
+    assert "case-2 " not in text
 
 
-async def test_same_batch_differs_in_nothing(here: Stage) -> None:
-    """Compared with itself."""
+async def test_a_batch_compared_with_itself_has_no_flips(here: Stage) -> None:
+    """A batch equals itself, and `--fail-on-regression` exits with 101 only for a worse one."""
     await here.submit("a", ["passed", "failed"])
     [found] = await here.documents("compare", "a", "a")
     assert (await here.run("compare", "a", "a", "--fail-on-regression")).exit_code == 0
@@ -74,8 +74,8 @@ async def test_same_batch_differs_in_nothing(here: Stage) -> None:
     assert (found["pairs"], found["flips"], found["p_value"]) == (2, [], 1.0)
 
 
-async def test_variants_are_paired_by_what_they_are(here: Stage) -> None:
-    """Two of one batch with one of another: the target's name decides, and what is left out is named."""
+async def test_variants_are_paired_by_target(here: Stage) -> None:
+    """Two variants against one: the target's name decides, and the unpaired variant is listed."""
     await here.submit("a", ["passed", "passed"], about=spec("small", "large"), variants=2)
     await here.submit("b", ["passed", "failed"], about=spec("large"))
     [found] = await here.documents("compare", "a", "b")
@@ -83,14 +83,14 @@ async def test_variants_are_paired_by_what_they_are(here: Stage) -> None:
     [flip] = found["flips"]
     assert (flip["left_id"], flip["left_variant"], flip["right_variant"]) == ("a.00000004", 1, 0)
     assert "only in the first, not compared: small" in (await here.run("compare", "a", "b")).stdout
-    await here.submit("c", ["passed"], about=spec("other", prompts=("say {input}",)))
+    await here.submit("c", ["passed"], about=spec("other", prompts=("repeat {input}",)))
     ran = await here.run("compare", "a", "c")
     assert isinstance(ran.exception, Problem)
     assert "no variant in common: small, large there, other here" in str(ran.exception)
 
 
 async def test_external_batches_are_paired_by_the_cases_in_their_events(here: Stage) -> None:
-    """Even where a case is there twice: the first meets the first."""
+    """Repeated cases are paired in the order of their evaluations."""
     for batch_id, verdicts in {"x": ("passed", "passed"), "y": ("passed", "failed")}.items():
         for number, verdict in enumerate(verdicts):
             done = p.Completed(verdict=verdict)  # type: ignore[arg-type]  # one of the two

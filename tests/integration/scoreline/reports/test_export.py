@@ -1,4 +1,4 @@
-"""`scoreline batch export` on a real database: each format is read back by those who read it in earnest."""
+"""`scoreline batch export` on a real database: each format is read back with its standard parser."""
 
 import csv
 import json
@@ -25,7 +25,7 @@ WORDS = ["passed", "failed", "dead", "timed_out", "cancelled", "known", "retried
 
 @pytest.fixture
 async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
-    """A batch with every kind of end, whose outputs are hostile."""
+    """A batch with every outcome, and outputs with control characters and formulas."""
     async with stage(postgres_url, redis_url) as made:
         await made.submit("nightly", WORDS, output=WILD, about=spec("https://me:hunter2@model"))
         yield made
@@ -48,8 +48,8 @@ def names(directory: Path) -> list[str]:
     return [each.name for each in directory.iterdir()]
 
 
-async def test_json_lines_hold_everything_in_the_order_of_the_dataset(here: Stage, tmp_path: Path) -> None:
-    """The case as it was given, the output wherever it is on record, and why what did not end well."""
+async def test_json_lines_have_all_fields_in_the_order_of_the_dataset(here: Stage, tmp_path: Path) -> None:
+    """Each row has the case, the recorded output, and the error of an evaluation that did not complete."""
     rows = [json.loads(line) for line in (await exported(here, tmp_path / "out.jsonl")).splitlines()]
     assert [row["case_id"] for row in rows] == [f"case-{number}" for number in range(1, 9)]
     by_word = dict(zip(WORDS, rows, strict=True))
@@ -85,8 +85,8 @@ async def test_json_lines_hold_everything_in_the_order_of_the_dataset(here: Stag
     assert datetime.fromisoformat(passed["ended_at"]).tzinfo is not None
 
 
-async def test_csv_is_read_back_and_runs_in_no_spreadsheet(here: Stage, tmp_path: Path) -> None:
-    """Every text that a spreadsheet would take for a formula begins with an apostrophe."""
+async def test_csv_is_safe_from_formula_injection(here: Stage, tmp_path: Path) -> None:
+    """The file parses, and text that a spreadsheet would run begins with an apostrophe."""
     await exported(here, tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -101,8 +101,8 @@ async def test_csv_is_read_back_and_runs_in_no_spreadsheet(here: Stage, tmp_path
     assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
 
 
-async def test_junit_is_well_formed_whatever_the_output(here: Stage, tmp_path: Path) -> None:
-    """Failures, errors and skips are counted at the top and found below; no control character is left."""
+async def test_junit_is_well_formed_for_any_output(here: Stage, tmp_path: Path) -> None:
+    """The counts of failures, errors and skips match the cases; control characters are removed."""
     root = ET.fromstring(await exported(here, tmp_path / "out.xml"))
     [suite] = root.findall("testsuite")
     assert {name: suite.get(name) for name in ("name", "tests", "failures", "errors", "skipped")} == {
@@ -118,8 +118,10 @@ async def test_junit_is_well_formed_whatever_the_output(here: Stage, tmp_path: P
     assert cases[0].get("time") == "1.500"
 
 
-async def test_parquet_has_types(here: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers are numbers, times are times, judgements are a list of records; in more than one group."""
+async def test_parquet_columns_are_typed(
+    here: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers, times and lists of scores keep their types over several row groups."""
     monkeypatch.setattr("scoreline.reports.export_parquet.GROUP_ROWS", 3)
     await exported(here, tmp_path / "out.parquet")
     file = pq.ParquetFile(tmp_path / "out.parquet")
@@ -131,8 +133,8 @@ async def test_parquet_has_types(here: Stage, tmp_path: Path, monkeypatch: pytes
     assert first["ended_at"].tzinfo is not None
 
 
-async def test_nothing_is_overwritten_unless_that_is_said(here: Stage, tmp_path: Path) -> None:
-    """Nor is half a file ever left, or a directory or a device replaced."""
+async def test_an_existing_file_is_replaced_only_with_force(here: Stage, tmp_path: Path) -> None:
+    """Without --force the export is rejected; a directory or a device is never replaced."""
     path = tmp_path / "out.csv"
     path.write_text("mine")
     ran = await here.run("export", "nightly", "-o", str(path))
@@ -149,10 +151,10 @@ async def test_nothing_is_overwritten_unless_that_is_said(here: Stage, tmp_path:
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "xml", "parquet"])
-async def test_export_that_breaks_off_leaves_nothing(
+async def test_an_interrupted_export_leaves_no_file(
     here: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
-    """What has the name is whole."""
+    """After an error during the export, neither the file nor its temporary file exists."""
 
     def fails(*_: object) -> None:
         raise psycopg.OperationalError("gone")
@@ -163,13 +165,13 @@ async def test_export_that_breaks_off_leaves_nothing(
     assert names(tmp_path) == []
 
 
-async def test_standard_output_and_words_for_machines(here: Stage, tmp_path: Path) -> None:
-    """`-o -` writes lines to pipe on; --json says what was written where."""
+async def test_exports_to_standard_output_and_json_summaries(here: Stage, tmp_path: Path) -> None:
+    """`-o -` writes JSON lines to stdout; --json prints rows, format and bytes of the file."""
     ran = await here.run("export", "nightly", "-o", "-")
     assert len(ran.stdout.splitlines()) == len(WORDS)
-    [said] = await here.documents("export", "nightly", "-o", str(tmp_path / "out.jsonl"))
-    assert (said["rows"], said["format"]) == (8, "jsonl")
-    assert said["bytes"] == (tmp_path / "out.jsonl").stat().st_size
+    [summary] = await here.documents("export", "nightly", "-o", str(tmp_path / "out.jsonl"))
+    assert (summary["rows"], summary["format"]) == (8, "jsonl")
+    assert summary["bytes"] == (tmp_path / "out.jsonl").stat().st_size
     assert (await here.run("export", "nightly", "-o", "-", "--json")).exit_code == 2
     assert (await here.run("export", "nightly", "-o", "out.odd")).exit_code == 2
     assert (await here.run("export", "nightly", "-o", "out", "--format", "odd")).exit_code == 2
@@ -178,8 +180,8 @@ async def test_standard_output_and_words_for_machines(here: Stage, tmp_path: Pat
     )
 
 
-async def test_reader_that_has_enough_is_no_error(here: Stage) -> None:
-    """As with `| head -1`: no traceback, on either side."""
+async def test_a_closed_pipe_is_no_error(here: Stage) -> None:
+    """A reader that closes the pipe, like `| head -1`, ends the export with 0 and no traceback."""
     await here.submit("long", ["passed"] * 20, output="x" * 20_000)
     urls = {"EVAL_REDIS_URL": here.redis_url, "EVAL_POSTGRES_URL": here.place.url}
     with subprocess.Popen(  # noqa: ASYNC220 - nothing else runs here
@@ -193,8 +195,8 @@ async def test_reader_that_has_enough_is_no_error(here: Stage) -> None:
         assert (process.wait(30), process.stderr.read().count(b"Traceback")) == (0, 0)
 
 
-async def test_external_batch_is_exported_with_what_its_events_say(here: Stage, tmp_path: Path) -> None:
-    """It has no spec and no columns filled in, so the opening event names the case."""
+async def test_an_external_batch_is_exported_from_its_events(here: Stage, tmp_path: Path) -> None:
+    """Without a spec, case and input are read from the opening event."""
     await here.place.store(life(1))
     ran = await here.run("export", "batch-1", "-o", str(tmp_path / "out.jsonl"))
     assert ran.exit_code == 0, ran.exception
@@ -203,7 +205,7 @@ async def test_external_batch_is_exported_with_what_its_events_say(here: Stage, 
 
 
 async def test_case_values_keep_their_types(here: Stage, tmp_path: Path) -> None:
-    """Numbers, lists, nothing at all and text that looks like JSON come back as they went in."""
+    """Numbers, lists, null and text that looks like JSON round-trip."""
     values: list[Any] = [0.1, [1, {"a": None}], None, "[1]", True, "-5", -5]
     cases = [p.Case(id=f"c{at}", input=value, expected=value) for at, value in enumerate(values)]
     await here.submit("typed", ["passed"] * len(values), cases=cases)

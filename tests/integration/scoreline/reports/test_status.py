@@ -1,4 +1,4 @@
-"""`scoreline batch list|status|dlq` on real servers: what people and machines are told of a batch."""
+"""`scoreline batch list|status|dlq` on real servers, as text and as JSON."""
 
 import asyncio
 import json
@@ -25,8 +25,8 @@ PROMISED = [
     "batch_id", "status", "total", "completed", "passed", "failed", "timed_out", "cancelled", "pending",
     "retried", "bridged", "score", "duration_s", "tokens", "cost_usd",
 ]  # fmt: skip
-LOOKED = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'scoreline batch' AND query = 'COMMIT'"
-LOOKED_AFTER = LOOKED.replace("SELECT 1", "SELECT state_change") + " AND state_change > %s"
+POLLED = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'scoreline batch' AND query = 'COMMIT'"
+POLLED_AFTER = POLLED.replace("SELECT 1", "SELECT state_change") + " AND state_change > %s"
 FEWER = (
     "UPDATE batch_progress SET failed = failed - 1"
     " WHERE (batch_id, shard) IN (SELECT batch_id, shard FROM batch_progress WHERE failed > 0 LIMIT 1)"
@@ -40,8 +40,8 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
         yield made
 
 
-async def test_status_is_one_object_with_the_promised_keys_first(here: Stage) -> None:
-    """Whatever else is added comes after them."""
+async def test_status_is_one_object_with_the_documented_keys_first(here: Stage) -> None:
+    """The documented keys come first, in their order; further keys follow."""
     await here.submit(
         "nightly", ["passed", "failed", "dead", "timed_out", "retried", "cancelled", "queued"]
     )
@@ -70,18 +70,18 @@ async def test_status_is_one_object_with_the_promised_keys_first(here: Stage) ->
         (["dead"], "state = 'expired', finished_at = now()", 4, "expired"),
     ],
 )
-async def test_exit_code_says_how_it_stands(
+async def test_the_exit_code_follows_the_status(
     here: Stage, words: list[str], change: str, code: int, status: str
 ) -> None:
-    """A script needs no more than the exit code."""
+    """Each status of a batch has its exit code."""
     await here.submit("nightly", words)
     await here.change("nightly", change)
     ran = await here.run("status", "nightly", "--json")
     assert (ran.exit_code, json.loads(ran.stdout)["status"]) == (code, status)
 
 
-async def test_stuck_batch_says_why(here: Stage) -> None:
-    """Nobody there, retries to wait for, what has not moved, and how it would go on."""
+async def test_the_status_of_a_stuck_batch_has_the_reasons(here: Stage) -> None:
+    """The status reports missing executors, due retries, unmoved evaluations, and what to type."""
     await here.submit(
         "nightly", ["passed", "queued", "queued+provisioning+running+retrying", "queued+provisioning"]
     )
@@ -91,7 +91,7 @@ async def test_stuck_batch_says_why(here: Stage) -> None:
     )
     ran = await here.run("status", "nightly")
     assert ran.exit_code == 0, ran.exception
-    for said in (
+    for line in (
         "running 1 of 4 (25.0%)",
         "no end in sight",
         "1 provisioning, 1 queued, 1 retrying",
@@ -100,7 +100,7 @@ async def test_stuck_batch_says_why(here: Stage) -> None:
         "Unmoved for longest: nightly.00000004, provisioning for 5 min 0 s",
         "scoreline batch status nightly --watch",
     ):
-        assert said in ran.stdout
+        assert line in ran.stdout
     await here.change("nightly", "state = 'paused', reason = 'the budget is spent'")
     paused = (await here.run("status", "nightly")).stdout
     assert "Paused: the budget is spent. To go on: scoreline batch resume nightly" in paused
@@ -108,31 +108,31 @@ async def test_stuck_batch_says_why(here: Stage) -> None:
     assert "to go" not in paused
 
 
-async def test_serial_groups_and_what_is_not_published_are_named(here: Stage) -> None:
-    """What waits for its turn is told from what is stuck."""
+async def test_serial_groups_and_unpublished_evaluations_are_reported(here: Stage) -> None:
+    """Evaluations that wait for their turn are counted apart from stuck ones."""
     await here.submit("nightly", ["queued", "queued", "queued"])
     await here.place.conn.execute(
         "INSERT INTO serial_links (evaluation_id, batch_id, follows)"
         " VALUES ('nightly.00000002', 'nightly', 'nightly.00000001')"
     )
     await here.change("nightly", "published_to = 'nightly.00000002'")
-    said = (await here.run("status", "nightly")).stdout
-    assert "1 wait for an earlier evaluation of their serial group." in said
-    assert "waiting: 2 queued, 1 not published" in said
+    text = (await here.run("status", "nightly")).stdout
+    assert "1 wait for an earlier evaluation of their serial group." in text
+    assert "waiting: 2 queued, 1 not published" in text
     await here.change("nightly", "published_to = ''")
     assert "Is a coordinator running?" in (await here.run("status", "nightly")).stdout
 
 
-async def test_executors_are_shown_busy_or_not(here: Stage, redis_url: str) -> None:
-    """Those of other projects do not count; a Redis that is away is said to be."""
+async def test_executors_are_shown_with_their_busy_slots(here: Stage, redis_url: str) -> None:
+    """Executors of other projects do not count; an unreachable Redis is reported."""
     await here.submit("nightly", ["queued"])
     async with Redis.from_url(redis_url) as redis:
         executor_registry = RedisExecutorRegistry(redis)
         await executor_registry.heartbeat(
             ExecutorInstance("i-1", "elsewhere", slots=4, busy=1, project="other")
         )
-        said = (await here.run("status", "nightly")).stdout
-        assert "No executor takes tasks of project default; 1 work for others." in said
+        text = (await here.run("status", "nightly")).stdout
+        assert "No executor takes tasks of project default; 1 work for others." in text
         await executor_registry.heartbeat(ExecutorInstance("i-2", "here", slots=4, busy=3))
     assert "1 executor (here), 3/4 slots busy" in (await here.run("status", "nightly")).stdout
     ran = await here.run("status", "nightly", EVAL_REDIS_URL="redis://127.0.0.1:1")
@@ -141,8 +141,8 @@ async def test_executors_are_shown_busy_or_not(here: Stage, redis_url: str) -> N
     assert "does not answer (connection refused)" in ran.stdout
 
 
-async def test_variants_are_told_apart(here: Stage) -> None:
-    """A table with a row for each prompt and target, as soon as there are two."""
+async def test_variants_have_a_row_each(here: Stage) -> None:
+    """A batch with two variants has a table with a row for each prompt and target."""
     await here.submit(
         "nightly", ["passed", "failed"], about=spec("small", "https://me:hunter2@large"), variants=2
     )
@@ -156,11 +156,11 @@ async def test_variants_are_told_apart(here: Stage) -> None:
     assert "50.0%" in (await here.run("status", "nightly")).stdout
 
 
-async def test_watch_goes_on_until_it_is_over(here: Stage) -> None:
-    """One object a line, the last one of a finished batch; the exit code is that of the end."""
+async def test_watch_runs_until_the_batch_is_over(here: Stage) -> None:
+    """`--watch --json` prints one object per line; the last one and the exit code are final."""
     await here.submit("nightly", ["passed", "queued+provisioning+running"])
     watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--json"))
-    await until(lambda: here.place.ask(LOOKED))
+    await until(lambda: here.place.ask(POLLED))
     await here.place.store(history("failed", evaluation_id="nightly.00000002", batch_id="nightly", first=3))
     await here.change("nightly", OVER)
     ran = await watching
@@ -169,15 +169,15 @@ async def test_watch_goes_on_until_it_is_over(here: Stage) -> None:
     assert ran.exit_code == 3
 
 
-async def test_watch_outlives_its_connection(here: Stage) -> None:
-    """An outage is told, and the watch goes on where it was."""
+async def test_watch_survives_a_lost_connection(here: Stage) -> None:
+    """A terminated connection is reported on stderr, and polling continues."""
     await here.submit("nightly", ["passed", "queued"])
     watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--json"))
-    await until(lambda: here.place.ask(LOOKED))
+    await until(lambda: here.place.ask(POLLED))
     await here.place.ask(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'scoreline batch'"
     )
-    await until(lambda: here.place.ask(LOOKED))
+    await until(lambda: here.place.ask(POLLED))
     await here.change("nightly", "state = 'cancelled', finished_at = now()")
     ran = await watching
     assert "PostgreSQL does not answer; waiting for it." in ran.stderr
@@ -186,7 +186,7 @@ async def test_watch_outlives_its_connection(here: Stage) -> None:
 
 
 async def test_interrupted_watch_ends_with_130(here: Stage) -> None:
-    """Without a traceback."""
+    """SIGINT ends the command with 130, without a traceback."""
     await here.submit("nightly", ["queued"])
     urls = {"EVAL_REDIS_URL": here.redis_url, "EVAL_POSTGRES_URL": here.place.url}
     process = await create_subprocess_exec(
@@ -199,25 +199,25 @@ async def test_interrupted_watch_ends_with_130(here: Stage) -> None:
         stdout=PIPE,
         stderr=PIPE,
     )
-    await until(lambda: here.place.ask(LOOKED), 60)
+    await until(lambda: here.place.ask(POLLED), 60)
     process.send_signal(signal.SIGINT)
     _, problem = await process.communicate()
     assert (process.returncode, b"Traceback" in problem) == (130, False)
 
 
 async def test_watch_without_a_terminal_prints_plain_lines(here: Stage) -> None:
-    """A log file gets a line now and then, and no escape sequence."""
+    """Without a terminal, progress is plain lines without escape sequences."""
     await here.submit("nightly", ["passed", "queued"])
     watching = asyncio.create_task(here.run("status", "nightly", "--watch"))
-    await until(lambda: here.place.ask(LOOKED))
+    await until(lambda: here.place.ask(POLLED))
     await here.change("nightly", "state = 'paused'")
     ran = await watching
     assert "running 1 of 2 (50.0%)" in ran.stdout
-    assert "Paused: somebody asked for it." in ran.stdout
+    assert "Paused: requested by an operator." in ran.stdout
     assert ("\x1b" in ran.stdout, ran.exit_code) == (False, 4)
 
 
-async def test_alert_looks_once_and_changes_no_exit_code(here: Stage) -> None:
+async def test_alerts_of_one_view_change_no_exit_code(here: Stage) -> None:
     """Without coordinator and executors a table names both alerts, each with the command to type."""
     await here.submit("nightly", ["passed", "queued"])
     ran = await here.run("status", "nightly", "--alert")
@@ -236,16 +236,16 @@ async def test_alert_looks_once_and_changes_no_exit_code(here: Stage) -> None:
     assert "ALERT" not in (await here.run("status", "nightly")).stdout
 
 
-async def test_alert_is_told_when_it_begins_and_when_it_is_over(here: Stage) -> None:
-    """Eleven dead letters are one too many; eleven that were taken back are none."""
+async def test_an_alert_is_reported_when_it_fires_and_when_it_is_over(here: Stage) -> None:
+    """DLQGrowing fires at eleven dead letters, and is over once there are ten."""
     await here.submit("nightly", [*["dead"] * 11, "queued"])
     watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--alert"))
-    await until(lambda: here.place.ask(LOOKED))
+    await until(lambda: here.place.ask(POLLED))
     await here.place.alter(FEWER)
-    # The look that was under way may not have seen it; the one after that has.
+    # A view that was being read may not include the change; the next one does.
     before = await here.place.ask("SELECT clock_timestamp()")
     for _ in range(2):
-        before = await until(partial(here.place.ask, LOOKED_AFTER, before[0][0]))
+        before = await until(partial(here.place.ask, POLLED_AFTER, before[0][0]))
     await here.change("nightly", "state = 'paused'")
     ran = await watching
     message = "11 evaluations of batch nightly became dead letters."
@@ -255,23 +255,23 @@ async def test_alert_is_told_when_it_begins_and_when_it_is_over(here: Stage) -> 
     assert ("\x1b" in ran.stdout, ran.exit_code) == (False, 4)
 
 
-async def test_alert_tells_of_postgres_itself(here: Stage) -> None:
-    """It can't be asked what time it is, and is told of all the same."""
+async def test_an_unreachable_postgres_is_an_alert(here: Stage) -> None:
+    """PostgresDown fires and is over, though no view can be read meanwhile."""
     await here.submit("nightly", ["passed", "queued"])
     watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--alert", "--json"))
-    await until(lambda: here.place.ask(LOOKED))
+    await until(lambda: here.place.ask(POLLED))
     await here.place.ask(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'scoreline batch'"
     )
-    await until(lambda: here.place.ask(LOOKED))
+    await until(lambda: here.place.ask(POLLED))
     await here.change("nightly", "state = 'cancelled', finished_at = now()")
     seen = [json.loads(line) for line in (await watching).stdout.splitlines()]
     states = [each["state"] for each in seen if each.get("alert") == "PostgresDown"]
     assert states == ["firing", "over"]
 
 
-async def test_list_is_newest_first_and_can_be_narrowed(here: Stage) -> None:
-    """Name, status, progress, dead letters; external batches are listed as what they are."""
+async def test_list_is_newest_first_and_can_be_filtered(here: Stage) -> None:
+    """The list has status, progress and dead letters, also of external batches."""
     await here.submit("old", ["passed", "dead"])
     await here.change("old", f"{OVER}, accepted_at = now() - interval '2 hours', project = 'p'")
     await here.submit("new", ["queued"])
@@ -292,42 +292,42 @@ async def test_list_is_newest_first_and_can_be_narrowed(here: Stage) -> None:
     ]
     assert [each["batch_id"] for each in await here.documents("list", "--project", "p")] == ["old"]
     assert len(await here.documents("list", "--limit", "1")) == 1
-    said = (await here.run("list")).stdout
-    assert said.index("new") < said.index("batch-1") < said.index("old")
-    assert "2 h 0 min" in said
+    text = (await here.run("list")).stdout
+    assert text.index("new") < text.index("batch-1") < text.index("old")
+    assert "2 h 0 min" in text
     assert (await here.run("list", "--status", "odd")).exit_code == 2
 
 
 @pytest.mark.parametrize("flags", ["", "--json"])
 @pytest.mark.parametrize(
-    ("redirection", "code", "said"),
+    ("redirection", "code", "message"),
     [
         (">/dev/full", 1, "error: No space is left for the output; what was written of it is not whole.\n"),
         (">&-", 0, ""),
     ],
 )
-async def test_output_that_goes_nowhere_is_no_traceback(
-    here: Stage, flags: str, redirection: str, code: int, said: str
+async def test_unwritable_output_is_no_traceback(
+    here: Stage, flags: str, redirection: str, code: int, message: str
 ) -> None:
-    """A full disk behind the output is told; that nobody wants the output is not."""
+    """A full disk is reported as an error; a closed stdout is not."""
     await here.submit("nightly", ["passed"])
     process = await create_subprocess_exec(
         "sh", "-c", f'"$0" batch list {flags} {redirection}', SCORELINE, stderr=PIPE,
         env=environment(EVAL_REDIS_URL=here.redis_url, EVAL_POSTGRES_URL=here.place.url),
     )  # fmt: skip
     _, problem = await process.communicate()
-    assert (process.returncode, problem.decode()) == (code, said)
+    assert (process.returncode, problem.decode()) == (code, message)
 
 
-async def test_external_batch_is_over_when_all_has_ended(here: Stage) -> None:
-    """Nobody closes it, so its counters decide."""
+async def test_an_external_batch_is_over_when_all_evaluations_ended(here: Stage) -> None:
+    """No coordinator closes an external batch, so its counters decide."""
     await here.place.store(life(1))
     ran = await here.run("status", "batch-1", "--watch", "--json")
     assert (ran.exit_code, json.loads(ran.stdout)["status"]) == (0, "external")
 
 
-async def test_dead_letters_come_with_the_reason_and_the_way_back(here: Stage) -> None:
-    """Kind, message, attempt and case; what is foreign is shown and not obeyed."""
+async def test_dead_letters_are_listed_with_reason_and_retry_command(here: Stage) -> None:
+    """Each has kind, message, attempt and case; escape sequences in messages take no effect."""
     await here.submit("nightly", ["passed", "dead", "timed_out"])
     letters = {each["evaluation_id"]: each for each in await here.documents("dlq", "nightly")}
     assert set(letters) == {"nightly.00000002", "nightly.00000003"}
@@ -340,17 +340,17 @@ async def test_dead_letters_come_with_the_reason_and_the_way_back(here: Stage) -
     )
     ran = await here.run("dlq", "nightly", "--limit", "1")
     assert ran.exit_code == 0
-    assert "2 given up: 1 permanent, 1 timed_out" in ran.stdout
+    assert "2 dead letters: 1 permanent, 1 timed_out" in ran.stdout
     assert "… and 1 more" in ran.stdout
     assert "scoreline batch retry nightly\n" in ran.stdout
     assert "scoreline batch retry nightly --only nightly.0000000" in ran.stdout
     assert "\x1b" not in (await here.run("dlq", "nightly")).stdout
     await here.submit("fine", ["passed"])
-    assert "Nothing of fine was given up." in (await here.run("dlq", "fine")).stdout
+    assert "fine has no dead letters." in (await here.run("dlq", "fine")).stdout
 
 
-async def test_a_dead_letter_is_shown_up_to_what_to_do_about_it(here: Stage) -> None:
-    """Advice comes at the end of a message: a line's length would cut it off."""
+async def test_the_message_of_a_dead_letter_is_shown_with_its_advice(here: Stage) -> None:
+    """A long message is not cut before the advice at its end."""
     await here.submit("nightly", ["dead"])
     await here.place.alter(
         "UPDATE scorecards SET error = %s WHERE evaluation_id = 'nightly.00000001'",
@@ -360,8 +360,10 @@ async def test_a_dead_letter_is_shown_up_to_what_to_do_about_it(here: Stage) -> 
 
 
 @pytest.mark.parametrize("command", [("status",), ("dlq",), ("export", "-o", "-"), ("compare", "nightly")])
-async def test_unknown_batch_names_those_near_it(here: Stage, command: tuple[str, ...]) -> None:
-    """A typing error costs no search."""
+async def test_an_unknown_batch_is_reported_with_the_nearest_ids(
+    here: Stage, command: tuple[str, ...]
+) -> None:
+    """Each command reports a typo in a batch id with the nearest id."""
     await here.submit("nightly", ["passed"])
     ran = await here.run(*command, "nigthly")
     assert isinstance(ran.exception, Problem)

@@ -43,7 +43,7 @@ THRESHOLDS = Thresholds()
 
 
 def at(seconds: float, *, beats: dict[str, float] | None = None, **changes: Any) -> BatchView:
-    """View a batch this long after it began; executors are named by their heartbeats."""
+    """Return the view of a batch this long after its start; `beats` are the heartbeats by executor."""
     now = START + timedelta(seconds=seconds)
     known = {"worker-1": seconds} if beats is None else beats
     fleet = FleetStatus(
@@ -58,7 +58,7 @@ def _by_instance_id(known: dict[str, float]) -> dict[str, float]:
 
 
 def firing(*views: BatchView) -> list[str]:
-    """Name the alerts that fire for the last of some views."""
+    """Return the names of the alerts that fire for the last of some views."""
     window = AlertWindow.first(views[0])
     for view in views[1:]:
         window = window.after(view, THRESHOLDS)
@@ -71,7 +71,7 @@ def reported(views: Sequence[BatchView]) -> list[str]:
 
 
 def test_no_alert_fires_for_a_batch_that_makes_progress():
-    """Nor for one that is paused or over, whatever its counters are."""
+    """A running, a paused and a finished batch fire nothing, whatever their counters are."""
     assert firing(at(0), at(60, completed=50)) == []
     assert firing(at(0), at(9999, state="paused", failed=500, beats={})) == []
     assert firing(at(0), at(9999, finished_at=START, failed=1000, beats={})) == []
@@ -115,12 +115,12 @@ def test_the_command_for_a_local_run_resumes_it():
 
 
 def test_executors_of_another_project_do_not_count():
-    """They claim no task of this batch."""
+    """AllWorkersDown fires, since executors of other projects claim no task of this batch."""
     fleet = FleetStatus((ExecutorInstance("i", "other", project="another"),))
     assert firing(at(0, fleet=fleet)) == ["AllWorkersDown"]
 
 
-def test_redis_and_the_coordinator():
+def test_an_unreachable_redis_and_a_missing_leader_each_fire_one_alert():
     """While Redis is unreachable, executors are unknown, not down."""
     away = FleetStatus(unavailable="Redis at x does not answer (connection refused).")
     assert firing(at(0), at(1, fleet=away)) == ["RedisDown"]
@@ -174,15 +174,15 @@ def test_a_failure_rate_is_that_of_the_last_minutes():
 
 
 def test_a_backlog_is_a_time_and_not_a_count():
-    """A long queue that drains fast is none."""
+    """A long queue that drains fast does not fire."""
     many = (WaitingCount("queued", 900, START, "b.9"),)
     assert firing(at(0), at(100, completed=20, waiting=many)) == ["QueueBacklog"]
     assert firing(at(0), at(100, completed=100, waiting=many)) == []
     assert firing(at(0), at(30, completed=1, waiting=many)) == []
 
 
-def test_lanes():
-    """A circuit breaker that is open, and a lane that has granted no permit for long."""
+def test_an_open_breaker_and_a_saturated_lane_fire():
+    """An open circuit breaker fires at once; a lane fires once tasks have waited for its rate limit."""
 
     def behind(count: int, **view: Any) -> BatchView:
         return at(100, completed=99, lanes=(LaneWait(LaneView("openai", **view), count),))
@@ -204,8 +204,8 @@ def test_lanes():
         ({"tokens": 95}, []),
     ],
 )
-def test_budget(spent: dict[str, Any], names: list[str]):
-    """The larger share of cost and tokens."""
+def test_a_budget_fires_by_the_larger_share_of_cost_and_tokens(spent: dict[str, Any], names: list[str]):
+    """The larger of both shares is compared with the threshold; without a limit nothing fires."""
     assert firing(at(10, completed=5, **spent)) == names
 
 
@@ -232,7 +232,7 @@ def test_thresholds_of_definitions_exist(name: str):
 
 
 def test_an_alert_has_its_value_its_threshold_and_its_age():
-    """The age is known where one view can tell since when the condition holds."""
+    """The age is known where one view has the time since which the condition holds."""
     view = at(1000, failed=40, completed=60, beats={})
     changes = alerts_of_one_view(view, replace(THRESHOLDS, dead_letters=30))
     workers, letters, share = (each.alert for each in changes)
@@ -246,7 +246,7 @@ def test_an_alert_has_its_value_its_threshold_and_its_age():
 
 
 def test_a_tracked_alert_has_the_age_of_its_condition():
-    """From the view for which it first held, reported or not."""
+    """The age counts from the view for which the condition first held, reported or not."""
     tracker = AlertTracker()
     [change] = [each for n in range(21) for each in tracker.update(at(n, beats={}))]
     assert age_of(change) == timedelta(seconds=20)
@@ -261,7 +261,7 @@ def test_a_tracked_alert_has_the_age_of_its_condition():
 
 
 def test_an_unreachable_database_is_an_alert_without_a_view():
-    """No view can be read then."""
+    """The alert is built without a view, since none can be read."""
     alert = postgres_down()
     assert alert.message.startswith("PostgreSQL is unreachable: ")
     assert (alert.action, alert.value, alert.threshold) == ("scoreline batch list", 0, 1)

@@ -1,4 +1,4 @@
-"""What a difference is worth: statistics against brute force, and the fold of pairs against counting."""
+"""Statistics of a comparison against brute force, and the fold of pairs against counting."""
 
 from fractions import Fraction
 from math import comb, sqrt
@@ -21,8 +21,8 @@ scores = st.floats(-1e6, 1e6)
 
 
 @given(small, small)
-def test_mcnemar_is_the_toss_of_a_coin(one_way: int, other_way: int) -> None:
-    """Equal to the sum over all outcomes that are as lopsided, in exact fractions."""
+def test_mcnemar_is_the_exact_binomial_test(one_way: int, other_way: int) -> None:
+    """The p-value equals the sum over all outcomes that are as extreme, in exact fractions."""
     flips = one_way + other_way
     lopsided = abs(2 * one_way - flips)
     exact = sum(
@@ -32,8 +32,8 @@ def test_mcnemar_is_the_toss_of_a_coin(one_way: int, other_way: int) -> None:
     assert mcnemar(one_way, other_way) == pytest.approx(float(exact), rel=1e-9)
 
 
-def test_mcnemar_of_a_million_flips() -> None:
-    """Neither overflows nor takes long, and is near the normal approximation where that is good."""
+def test_mcnemar_of_a_million_flips_does_not_overflow() -> None:
+    """The p-value of a million flips is near the normal approximation."""
     assert mcnemar(500_000, 500_000) == 1.0
     assert mcnemar(499_000, 501_000) == pytest.approx(0.0456, abs=2e-4)
     assert mcnemar(0, 1_000_000) == 0.0
@@ -42,7 +42,7 @@ def test_mcnemar_of_a_million_flips() -> None:
 
 @given(st.integers(0, 500), st.integers(0, 500))
 def test_wilson_solves_its_equation(successes: int, more: int) -> None:
-    """Both ends are where the rate lies 1.96 standard errors away, and hold the rate between them."""
+    """Both ends lie 1.96 standard errors from the rate, and the rate lies between them."""
     trials = successes + more
     interval = wilson(successes, trials)
     if interval is None:
@@ -54,14 +54,14 @@ def test_wilson_solves_its_equation(successes: int, more: int) -> None:
         assert (rate - end) ** 2 == pytest.approx(Z95**2 * end * (1 - end) / trials, abs=1e-9)
 
 
-def test_wilson_of_a_known_example() -> None:
-    """8 of 10: from 49 % to 94 %."""
+def test_wilson_matches_a_known_example() -> None:
+    """The interval of 8 of 10 is 49 % to 94 %."""
     assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
 
 
 @given(st.lists(scores, min_size=2, max_size=60))
 def test_running_mean_equals_the_mean_of_all(values: list[float]) -> None:
-    """Though no value is kept."""
+    """Welford's mean and interval equal those computed from all values."""
     running = RunningMean()
     for value in values:
         running.add(value)
@@ -74,16 +74,16 @@ def test_running_mean_equals_the_mean_of_all(values: list[float]) -> None:
 
 @given(small, small, small)
 def test_rate_difference_is_that_of_paired_values(passing: int, failing: int, same: int) -> None:
-    """Equal to the interval of the mean of +1, -1 and 0, but for the degree of freedom."""
+    """The interval equals that of the mean of +1, -1 and 0, but for the degree of freedom."""
     pairs = passing + failing + same
-    found = rate_difference(passing, failing, pairs)
-    if found is None:
+    result = rate_difference(passing, failing, pairs)
+    if result is None:
         assert pairs == 0
         return
     values = [1.0] * passing + [-1.0] * failing + [0.0] * same
     mean = fmean(values)
     spread = sqrt(sum((value - mean) ** 2 for value in values)) / pairs
-    difference, interval = found
+    difference, interval = result
     assert difference == pytest.approx(mean)
     assert interval == pytest.approx(
         (max(-1, mean - Z95 * spread), min(1, mean + Z95 * spread)), rel=1e-9, abs=1e-7
@@ -100,8 +100,8 @@ def paired(number: int, left: tuple[Any, ...] | None, right: tuple[Any, ...] | N
 
 
 @given(st.lists(st.tuples(sides, sides).filter(any), max_size=60), st.integers(0, 5))
-def test_fold_counts_what_counting_counts(pairs: list[Any], limit: int) -> None:
-    """Whatever the pairs, and however few flips are kept."""
+def test_fold_equals_a_count_over_all_pairs(pairs: list[Any], limit: int) -> None:
+    """The counters hold for any pairs and any limit of kept flips."""
     comparison = BatchComparison(limit)
     for number, (left, right) in enumerate(pairs):
         comparison.add(paired(number, left, right))
@@ -133,15 +133,15 @@ def labels(*names: str) -> list[VariantLabel]:
         ((), ("b/p",), "order", [(0, 0)]),
     ],
 )
-def test_variants_that_belong_together(
+def test_variants_are_paired_by_target_and_prompt_or_by_order(
     left: tuple[str, ...], right: tuple[str, ...], by: str, numbers: list[tuple[int, int]]
 ) -> None:
-    """By what they are; by their order only where there are equally many that are not all alike."""
+    """Order decides only where both batches have equally many variants that do not all match."""
     pairing = pair_variants(labels(*left), labels(*right))
     assert (pairing.by, pairing.numbers) == (by, numbers)
 
 
 def test_variants_that_have_nothing_in_common_are_not_compared() -> None:
-    """Nor are those of which nobody can tell which is meant."""
+    """Batches without a common target or prompt raise a problem with the names of both."""
     with pytest.raises(Problem, match="no variant in common: a, b there, c here"):
         pair_variants(labels("a/p", "b/p"), labels("c/p"))

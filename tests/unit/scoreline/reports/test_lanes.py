@@ -1,4 +1,4 @@
-"""What people read of lanes: why, since when, until when, and how many tasks stand behind each."""
+"""Lines about blocked lanes: reason, since when, until when, and how many tasks wait."""
 
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 AT = NOW.timestamp()
 
 
-def said(behind: int = 3, **view: object) -> list[str]:
+def lines(behind: int = 3, **view: object) -> list[str]:
     return list(lane_lines([LaneWait(LaneView("anthropic:me:all", **view), behind)], NOW))  # type: ignore[arg-type]  # any field
 
 
@@ -49,8 +49,8 @@ def said(behind: int = 3, **view: object) -> list[str]:
     ],
 )
 def test_each_reason_is_a_sentence(view, words):
-    """With since when, and how many stand behind it."""
-    assert said(since=AT - 12, **view) == [f"anthropic:me:all {words} (for 12.0 s); 3 tasks behind it."]
+    """The line of a lane has the reason, the duration and the number of waiting tasks."""
+    assert lines(since=AT - 12, **view) == [f"anthropic:me:all {words} (for 12.0 s); 3 tasks behind it."]
 
 
 STRICT = LaneLimit("strict-1 limits", rpm=120.0, max_concurrency=4)
@@ -78,13 +78,13 @@ LOOSE = LaneLimit("loose-2 targets.a b", rpm=600.0, tpm=600.0, gap=0.5)
     ],
 )
 def test_a_limit_that_holds_calls_back_is_shown_with_its_origin(view, words):
-    """Unless it is the provider's, or was learnt."""
-    [line] = said(since=AT - 12, limits=(LOOSE, STRICT), **view)
+    """The line names the batch that declared the limit, unless it is the provider's or learnt."""
+    [line] = lines(since=AT - 12, limits=(LOOSE, STRICT), **view)
     assert words in line
 
 
 def test_every_limit_in_force_is_listed_with_its_origin():
-    """For people, and for machines."""
+    """Text and JSON both list each limit with the batch and the key that declared it."""
     waits = [LaneWait(LaneView("one", limits=(LOOSE, STRICT)), 0), LaneWait(LaneView("two"), 0)]
     [line] = limit_lines(waits)
     assert line == (
@@ -103,12 +103,12 @@ def test_every_limit_in_force_is_listed_with_its_origin():
     }
 
 
-def test_only_a_lane_that_is_shut_is_told_of_where_nothing_stands_behind_it():
-    """What is in hand may wait for it; a breaker whose time is over keeps nobody."""
-    patience = {"blocked_by": BlockedBy.RETRY_AFTER, "until": AT + 60}
+def test_without_waiting_tasks_only_a_blocked_lane_is_reported():
+    """A lane under Retry-After is reported, since claimed tasks may wait for it."""
+    retry_after = {"blocked_by": BlockedBy.RETRY_AFTER, "until": AT + 60}
     assert [
-        len(said(0, **view))
-        for view in (patience, {"blocked_by": BlockedBy.RATE}, {"blocked_by": BlockedBy.BREAKER})
+        len(lines(0, **view))
+        for view in (retry_after, {"blocked_by": BlockedBy.RATE}, {"blocked_by": BlockedBy.BREAKER})
     ] == [
         1,
         0,

@@ -1,4 +1,4 @@
-"""The pass rate: what counts as passed, of how many, and where there is no such figure."""
+"""The pass rate: its numerator, its denominator, and where there is none."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scoreline.reports.pass_rate import PassRate, batch_pass_rate
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
-from tests.unit.scoreline.reports.test_standing import NOW, standing
+from tests.unit.scoreline.reports.test_batch_status import NOW, make_snapshot
 
 UNSCORED = '{"evaluators": []}'
 counts = st.integers(0, 1_000)
@@ -20,10 +20,10 @@ counts = st.integers(0, 1_000)
 def test_whatever_did_not_pass_lowers_the_rate(
     passed: int, wrong: int, failed: int, timed_out: int, cancelled: int
 ) -> None:
-    """Of a batch that is over it is passed ÷ all evaluations, and 100 % only where all have passed."""
+    """The rate of a finished batch is passed ÷ all evaluations, and 100 % only if all passed."""
     total = passed + wrong + failed + timed_out + cancelled
     ended = {"failed": failed, "timed_out": timed_out, "cancelled": cancelled}
-    over = standing(total=total, completed=passed + wrong, passed=passed, finished_at=NOW, **ended)
+    over = make_snapshot(total=total, completed=passed + wrong, passed=passed, finished_at=NOW, **ended)
     rate = batch_pass_rate(over)
     assert rate.value == (passed / total if total else None)
     assert (rate.value == 1.0) == (0 < total == passed)
@@ -32,22 +32,22 @@ def test_whatever_did_not_pass_lowers_the_rate(
 
 
 def test_rate_of_a_running_batch_is_labelled() -> None:
-    """It is the rate of what has ended so far."""
-    running = standing(completed=8, passed=3, failed=2)
+    """The rate of a running batch is that of ended evaluations, and is labelled `so far`."""
+    running = make_snapshot(completed=8, passed=3, failed=2)
     assert batch_pass_rate(running).words() == "30.0% passed so far"
     assert batch_pass_rate(replace(running, total=10)).words() == "30.0% passed"
-    assert batch_pass_rate(standing()).words() == ""
+    assert batch_pass_rate(make_snapshot()).words() == ""
 
 
-def test_no_evaluator_no_rate() -> None:
-    """Answers that nothing has judged have not passed."""
-    rate = batch_pass_rate(standing(completed=100, passed=100, spec=UNSCORED))
+def test_a_batch_without_an_evaluator_has_no_rate() -> None:
+    """Such a batch is shown as not scored."""
+    rate = batch_pass_rate(make_snapshot(completed=100, passed=100, spec=UNSCORED))
     assert (rate.value, rate.interval, rate.words()) == (None, None, "not scored")
     assert str(PassRate(1, 1, 1, is_scored=False)) == "not scored"
 
 
 def test_gate_needs_an_evaluator() -> None:
-    """A gate that could not fail is refused with what to type."""
+    """`--min-pass-rate` without an evaluator is rejected with the flag to add."""
     flags = {"mode": "simulated", "min_pass_rate": 0.5}
     assert make_plan(None, flags, folder=Path.cwd()).min_pass_rate == 0.5
     typed = {"dataset": "cases.jsonl", "targets": ["python:app:echo"], "min_pass_rate": 0.5}

@@ -20,23 +20,23 @@ def figures(rows: list[ReportRow]) -> list[tuple[str, int, int, bool]]:
 
 
 def test_evaluators_of_the_spec_have_rows_in_its_order() -> None:
-    """Also one without a single score: it passed nothing, and every verdict of it is missing."""
+    """An evaluator without any score has a row, with no passes and every verdict missing."""
     rows = list(report_rows([DEAD], [EXACT], (), spec_with("never", "exact")))
     assert figures(rows) == [("", 0, 3, True), ("never", 0, 3, True), ("exact", 2, 0, True)]
 
 
 def test_an_evaluator_that_only_scores_has_no_pass_rate() -> None:
-    """It is known by its scores, none of which decides."""
+    """An evaluator that never passes or fails an answer is marked as not deciding."""
     rows = list(report_rows([DEAD], [EXACT, LENGTH], (), spec_with("exact", "length")))
     assert figures(rows)[2] == ("length", 0, 1, False)
 
 
 def test_a_single_evaluator_shares_the_row_of_its_variant() -> None:
-    """Its name is shown with the overall figures, also where it never scored."""
+    """The row of the variant has the name of its only evaluator, even if that never scored."""
     assert figures(list(report_rows([DEAD], [], (), spec_with("exact")))) == [("exact", 0, 3, True)]
 
 
 def test_evaluators_of_an_external_batch_are_those_that_scored() -> None:
-    """It has no spec to name others."""
+    """Without a spec, the rows are those of the evaluators in the scores."""
     rows = list(report_rows([DEAD], [EXACT, LENGTH], (), None))
     assert [row.evaluator for row in rows] == ["", "exact", "length"]

@@ -1,4 +1,4 @@
-"""`scoreline replay` on real servers: five lives written through the real paths, and one still running."""
+"""`scoreline replay` on real servers: five finished evaluations, and one that still runs."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ Urls = dict[str, str]
 
 @pytest.fixture(scope="module")
 def urls(servers: Servers) -> Iterator[Urls]:
-    """Servers on which all five lives have been lived."""
+    """Servers with the events of all five evaluations."""
     with Redis.from_url(servers.redis_url) as redis:
         redis.flushall()
     with fresh_database(servers.postgres_url) as postgres_url:
@@ -43,37 +43,37 @@ async def _stage(redis_url: str, postgres_url: str) -> None:
 
 @pytest.fixture
 async def here(urls: Urls) -> AsyncIterator[Site]:
-    """The same servers, to write on."""
+    """The same servers, for tests that append events."""
     async with site(urls["EVAL_REDIS_URL"], urls["EVAL_POSTGRES_URL"]) as made:
         yield made
 
 
 class Replayed(Protocol):
-    """What a machine is told of an evaluation."""
+    """Returns the JSON document of an evaluation."""
 
-    def __call__(self, evaluation: str, **asked: Any) -> dict[str, Any]: ...
+    def __call__(self, evaluation: str, **options: Any) -> dict[str, Any]: ...
 
 
 @pytest.fixture
 def replayed(urls: Urls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Replayed:
-    """Run the command's own function in this process: a second less than the command each time."""
+    """Run the command's function in this process, a second faster than the command."""
     for name, value in urls.items():
         monkeypatch.setenv(name, value)
 
-    def run(evaluation: str, **asked: Any) -> dict[str, Any]:
+    def run(evaluation: str, **options: Any) -> dict[str, Any]:
         settings = load_settings()
         with named_servers(settings) as servers:
-            run_replay(servers, settings, ReplayOptions(evaluation, as_json=True, **asked))
-        said = capsys.readouterr()
-        assert said.err == ""
-        found: dict[str, Any] = json.loads(said.out)
+            run_replay(servers, settings, ReplayOptions(evaluation, as_json=True, **options))
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        found: dict[str, Any] = json.loads(printed.out)
         return found
 
     return run
 
 
 def verdicts(found: dict[str, Any]) -> list[list[str]]:
-    """What became of the events, attempt by attempt, repeats left out."""
+    """Return the verdicts of the events by attempt, without duplicates and conflicts."""
     repeats = {"duplicate", "conflict"}
     return [
         [entry["verdict"] for entry in each["entries"] if entry["verdict"] not in repeats]
@@ -81,8 +81,8 @@ def verdicts(found: dict[str, Any]) -> list[list[str]]:
     ]
 
 
-def test_a_reordered_life_is_shown_in_order(urls: Urls) -> None:
-    """Rows by sequence, ranks by arrival, the overtaken marked; then the scorecard."""
+def test_reordered_events_are_shown_by_sequence(urls: Urls) -> None:
+    """Rows are sorted by sequence with their arrival ranks; the scorecard comes last."""
     ended = scoreline("replay", "reordered-1", **urls)
     assert (ended.returncode, ended.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in ended.stdout.splitlines()]
@@ -98,17 +98,17 @@ def test_a_reordered_life_is_shown_in_order(urls: Urls) -> None:
     assert "exact: 1 passed compared with 'Paris'" in lines
 
 
-def test_a_bridged_life_names_what_never_arrived(replayed: Replayed) -> None:
-    """The bridge is in its place, with the late original beyond it."""
+def test_a_bridged_gap_has_its_missing_sequences(replayed: Replayed) -> None:
+    """The bridge has the missing range, and the late original that arrived after it."""
     found = replayed("bridged-1", origin=Origin.POSTGRES)
-    [told] = found["attempts"]
+    [only] = found["attempts"]
     assert verdicts(found) == [["applied", "applied", "late", "applied"]]
-    assert [(bridge["missing"], bridge["came_late"]) for bridge in told["bridges"]] == [([[2, 4]], [3])]
+    assert [(bridge["missing"], bridge["came_late"]) for bridge in only["bridges"]] == [([[2, 4]], [3])]
     assert found["scorecard"]["bridged"] is True
 
 
-def test_fenced_and_retried_lives_have_two_attempts(replayed: Replayed) -> None:
-    """Whoever was fenced is stale; whoever retried closed its attempt."""
+def test_fenced_and_retried_evaluations_have_two_attempts(replayed: Replayed) -> None:
+    """Events of a fenced executor are stale; a retried attempt is closed by its own event."""
     fenced, retried = replayed("fenced-1"), replayed("retried-1")
     assert verdicts(fenced) == [["applied"] * 3 + ["stale"] * 3, ["applied"] * 6]
     assert [(each["reason"], each["owner"]) for each in fenced["attempts"]] == [
@@ -119,8 +119,8 @@ def test_fenced_and_retried_lives_have_two_attempts(replayed: Replayed) -> None:
     assert retried["attempts"][1]["reason"] == "retry"
 
 
-def test_quarantined_entries_are_listed_with_the_life_they_did_not_stop(replayed: Replayed) -> None:
-    """Garbage, a conflict and an illegal event: each with its reason, and the verdict all the same."""
+def test_quarantined_entries_are_listed_and_the_evaluation_completes(replayed: Replayed) -> None:
+    """Garbage, a conflict and an illegal event are listed with reasons, and the verdict is there."""
     found = replayed("quarantined-1")
     assert sorted(each["reason"] for each in found["quarantine"]) == ["conflict", "garbage", "illegal"]
     assert found["state"]["phase"] == "completed"
@@ -130,15 +130,15 @@ def test_quarantined_entries_are_listed_with_the_life_they_did_not_stop(replayed
 
 
 def test_the_state_as_of_an_earlier_arrival(replayed: Replayed) -> None:
-    """As of the second entry nothing but the opening counts, and the answer waits."""
+    """As of the second entry only the opening is applied, and the answer waits."""
     found = replayed("reordered-1", at=2)
     assert found["state"] == {"phase": "queued", "attempt": 1, "sequence": 0}
     assert found["as_of"]["waiting"] == [{"attempt": 1, "sequence": 3}]
     assert found["as_of"]["answer"] == {"attempt": 1, "sequence": 3}
 
 
-def test_two_attempts_side_by_side(replayed: Replayed) -> None:
-    """Aligned by sequence, and what they came to."""
+def test_two_attempts_are_compared_by_sequence(replayed: Replayed) -> None:
+    """Entries are aligned by sequence, followed by the results of both attempts."""
     found = replayed("retried-1@1", other="@2")
     assert [pair["sequence"] for pair in found["pairs"]] == [0, 1, 2, 3, 4, 5]
     assert [pair["differs"] for pair in found["pairs"][2:4]] == [[], ["event"]]
@@ -149,28 +149,30 @@ def test_two_attempts_side_by_side(replayed: Replayed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["reorderd-1"], "No evaluation reorderd-1 in Postgres or Redis. Nearest: reordered-1"),
         ([BATCH], f"It is a batch: scoreline replay --batch {BATCH} --summary"),
     ],
     ids=["typo", "batch"],
 )
-def test_what_is_not_there_is_one_clear_line(urls: Urls, arguments: list[str], said: str) -> None:
-    """Exit code 1, and what may have been resolved."""
+def test_an_unknown_id_is_reported_on_one_line(urls: Urls, arguments: list[str], message: str) -> None:
+    """The command exits with 1 and prints the nearest id, or the command for a batch."""
     ended = scoreline("replay", *arguments, **urls)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.count("\n") == 1
-    assert said in ended.stderr
+    assert message in ended.stderr
 
 
-def test_a_silent_redis_is_a_warning_and_postgres_still_speaks(urls: Urls) -> None:
-    """The tool for bad days works on them: with one server gone, the other is shown."""
+def test_an_unreachable_redis_is_a_warning_and_postgres_is_read(urls: Urls) -> None:
+    """With Redis unreachable, the history is read from Postgres alone, with a warning."""
     nowhere = "redis://:hunter2@127.0.0.1:1/0"
     ended = scoreline("replay", "retried-1", **urls | {"EVAL_REDIS_URL": nowhere})
     assert ended.returncode == 0
     assert "warning: Redis at redis://:***@127.0.0.1:1/0 does not answer" in ended.stderr
-    assert "Postgres alone, for Redis does not answer: what is not stored yet is not shown" in ended.stdout
+    assert (
+        "Postgres alone, because Redis does not answer: what is not stored yet is not shown" in ended.stdout
+    )
 
 
 @asynccontextmanager
@@ -188,16 +190,16 @@ async def following(urls: Urls, *arguments: str) -> AsyncIterator[Process]:
 
 
 async def next_object(process: Process) -> dict[str, Any]:
-    """The next line that was printed."""
+    """Return the next printed line as JSON."""
     assert process.stdout
     found: dict[str, Any] = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
     return found
 
 
-async def test_following_tells_events_as_they_arrive_and_ends_with_the_evaluation(
+async def test_following_prints_events_as_they_arrive_and_ends_with_the_evaluation(
     urls: Urls, here: Site
 ) -> None:
-    """Before a worker has stored anything, through a gap, to the end: exit code 0."""
+    """Updates start before anything is stored, continue over a gap, and end with exit code 0."""
     events = attempt("followed-1", whole(ALPHA, SHORT, 1.0))
     await here.add_plainly(events[:1])
     async with following(urls, "followed-1", "--json") as process:
@@ -210,29 +212,29 @@ async def test_following_tells_events_as_they_arrive_and_ends_with_the_evaluatio
             await here.add_plainly([events[1], *events[3:]])
             out, _ = await asyncio.wait_for(process.communicate(), 20)
     assert process.returncode == 0
-    *told, end = [json.loads(line) for line in out.splitlines()]
+    *updates, end = [json.loads(line) for line in out.splitlines()]
     applied = {
-        line["sequence"] for line in told if line["kind"] == "entry" and line["verdict"] == "applied"
+        line["sequence"] for line in updates if line["kind"] == "entry" and line["verdict"] == "applied"
     }
     assert applied == {1, 2, 3, 4, 5}
     assert (end["kind"], end["scorecard"]["verdict"]) == ("end", "passed")
 
 
 async def test_an_interrupt_ends_following_with_130(urls: Urls, here: Site) -> None:
-    """Ctrl-C stops watching; the first line shows that it had begun."""
+    """SIGINT after the first line ends the command with 130, without a traceback."""
     await here.add_plainly(attempt("followed-2", whole(ALPHA, SHORT, 1.0))[:2])
     async with following(urls, "followed-2") as process:
         assert process.stdout
         line = await asyncio.wait_for(process.stdout.readline(), 20)
         assert b"queued" in line
         process.send_signal(signal.SIGINT)
-        _, said = await asyncio.wait_for(process.communicate(), 20)
+        _, stderr = await asyncio.wait_for(process.communicate(), 20)
     assert process.returncode == 130
-    assert b"Traceback" not in said
+    assert b"Traceback" not in stderr
 
 
-async def test_one_that_only_the_stream_knows_is_shown_from_there(here: Site, replayed: Replayed) -> None:
-    """Nothing stored: the stream alone tells, whether or not Postgres is asked."""
+async def test_an_evaluation_in_the_stream_only_is_shown(here: Site, replayed: Replayed) -> None:
+    """Entries that are not stored are read from the stream, with or without Postgres."""
     await here.add_plainly(attempt("unstored-1", whole(ALPHA, SHORT, 1.0))[:2], wake=False)
     both = await asyncio.to_thread(replayed, "unstored-1")
     alone = await asyncio.to_thread(replayed, "unstored-1", origin=Origin.REDIS)
@@ -240,10 +242,8 @@ async def test_one_that_only_the_stream_knows_is_shown_from_there(here: Site, re
     assert both["state_once_stored"] == alone["state"]
 
 
-async def test_one_that_only_the_quarantine_knows_is_shown_from_there(
-    here: Site, replayed: Replayed
-) -> None:
-    """There is no event of it, but there is something to see."""
+async def test_an_evaluation_with_quarantined_entries_only_is_shown(here: Site, replayed: Replayed) -> None:
+    """The document has no attempts, and lists the quarantined entry."""
     async with worker(here):
         await here.add_fields("garbled-1", {"event": "{"})
         await until(lambda: here.reasons("garbled-1"))
@@ -251,8 +251,8 @@ async def test_one_that_only_the_quarantine_knows_is_shown_from_there(
     assert (found["attempts"], [each["reason"] for each in found["quarantine"]]) == ([], ["garbage"])
 
 
-def test_usage_is_refused_with_code_2() -> None:
-    """No evaluation, flags that exclude each other, a moment that is none: before any server is asked."""
+def test_usage_errors_exit_with_code_2() -> None:
+    """A missing id, conflicting flags and an invalid moment exit with 2, before any query."""
     runner = CliRunner()
     for arguments in (
         [],

@@ -1,4 +1,4 @@
-"""Which evaluation was resolved; and following one through outages."""
+"""Resolving the id of an evaluation, and following one through outages."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ LIFE = "queued provisioning running responded scored completed"
 
 
 class Staged(Sources):
-    """Sources that read scenes instead of servers; what is in `script` happens at each wait in turn."""
+    """Sources that read scenes instead of servers; each wait takes the next step of `script`."""
 
     def __init__(self, *scenes: Scene, batches: tuple[str, ...] = (), script: Sequence[object] = ()):
         super().__init__(None, None, timedelta(), SourceStatus(queried=True), SourceStatus(queried=True))
@@ -31,7 +31,7 @@ class Staged(Sources):
         self.script = iter(script)
 
     async def history(self, evaluation_id: str) -> EvaluationHistory:
-        """Tell a scene, or that there is none."""
+        """Return the history of a scene; an empty one where there is none."""
         return self.scenes.get(evaluation_id, Scene(evaluation_id=evaluation_id)).replayed()
 
     async def near(self, probes: list[str]) -> list[str]:
@@ -39,14 +39,14 @@ class Staged(Sources):
         return sorted(self.scenes)
 
     async def is_batch(self, identifier: str) -> bool:
-        """Whether it was named as a batch."""
+        """Whether it is the id of a batch."""
         return identifier in self.batches
 
     async def wait(self, evaluation_id: str, *, seconds: float) -> None:
-        """Let the next thing happen: events arrive and are stored, or a server goes away."""
+        """Take the next step: events arrive and are stored, or a server becomes unavailable."""
         match next(self.script):
-            case Exception() as away:
-                raise away
+            case Exception() as error:
+                raise error
             case list() as events:
                 self.scenes[evaluation_id].arrive(*events)
                 await self.scenes[evaluation_id].store()
@@ -59,81 +59,81 @@ def scene(evaluation_id: str, words: str = "queued provisioning") -> Scene:
     return made
 
 
-async def test_an_attempt_is_named_after_an_at_sign():
+async def test_an_attempt_follows_an_at_sign():
     """`ID@1` is the first attempt of ID."""
     resolved = await find(Staged(scene("e-1")), "e-1@1")
     assert (resolved.history.evaluation_id, resolved.attempt) == ("e-1", 1)
 
 
-async def test_an_id_that_contains_an_at_sign_wins():
-    """Ids are foreign text, too."""
+async def test_an_id_that_contains_an_at_sign_takes_precedence():
+    """`e-1@1` resolves to the evaluation of that id before attempt 1 of `e-1`."""
     resolved = await find(Staged(scene("e-1"), scene("e-1@1")), "e-1@1")
     assert (resolved.history.evaluation_id, resolved.attempt) == ("e-1@1", None)
 
 
 @pytest.mark.parametrize("text", ["e-1@", "@1", "e-1@x", "e-2@1"])
-async def test_what_names_no_attempt_is_an_unknown_id(text: str):
-    """Nothing is guessed."""
+async def test_a_malformed_attempt_is_an_unknown_id(text: str):
+    """Text that is neither an id nor ID@ATTEMPT raises a problem."""
     with pytest.raises(Problem, match="No evaluation"):
         await find(Staged(scene("e-1")), text)
 
 
-async def test_an_attempt_that_was_never_opened_is_named_with_those_that_were():
-    """The message says which there are."""
+async def test_an_unknown_attempt_is_reported_with_the_existing_ones():
+    """The message lists the attempts of the evaluation."""
     with pytest.raises(Problem, match="e-1 has no attempt 3; there is: 1"):
         await find(Staged(scene("e-1")), "e-1@3")
 
 
-async def test_a_batch_is_told_from_an_evaluation():
-    """And the command that shows batches is named."""
+async def test_the_id_of_a_batch_is_reported_as_such():
+    """The message has the command that shows the batch."""
     with pytest.raises(Problem, match="It is a batch: scoreline replay --batch b-1 --summary"):
         await find(Staged(scene("e-1"), batches=("b-1",)), "b-1")
 
 
-async def test_bytes_that_are_no_text_are_no_id():
-    """What a shell may pass on is refused, not tripped over."""
+async def test_bytes_that_are_not_utf_8_are_rejected():
+    """Invalid UTF-8 from a shell raises a problem, not an encoding error."""
     with pytest.raises(Problem, match="not valid UTF-8"):
         await find(Staged(), "e-\udcff")
 
 
-def test_the_nearest_ids_come_first_and_the_unlike_not_at_all():
-    """Ranked by likeness, whatever their case."""
+def test_the_nearest_ids_come_first_and_dissimilar_ones_are_left_out():
+    """Ids are ranked by similarity, regardless of case."""
     near = nearest("Demo-0012", ["demo-0012", "demo-0013", "zebra", "demo-9"])
     assert near == ["demo-0012", "demo-0013", "demo-9"]
 
 
-def test_probes_stand_wherever_the_beginning_is_right():
-    """A slip late in an id is near its beginning in the order of ids; its case may be wrong as a whole."""
-    found = probes("Abcd")
-    assert {"Abcd", "abcd", "ABCD", "A", "Ab", "Abc"} <= set(found)
+def test_probes_are_the_text_its_cases_and_its_prefixes():
+    """A prefix finds ids with a typo near the end; both cases find ids typed in the wrong case."""
+    positions = probes("Abcd")
+    assert {"Abcd", "abcd", "ABCD", "A", "Ab", "Abc"} <= set(positions)
 
 
 async def followed(sources: Staged, key: str) -> None:
-    """Follow to the end, as a machine does."""
+    """Follow an evaluation to its end, with JSON output."""
     await follow(sources, key, Console(file=StringIO()), as_json=True)
 
 
 async def test_following_goes_on_through_outages(capsys: pytest.CaptureFixture[str]):
-    """Redis goes away twice; nothing is lost, nothing told twice, and people are told on stderr."""
+    """Redis fails twice; each entry is printed once, and stderr reports the outage and its end."""
     queued, *rest = history(LIFE, evaluation_id="e-1")
     begun = Scene(evaluation_id="e-1")
     begun.arrive(queued)
-    happens: list[list[Event] | Exception] = [
+    script: list[list[Event] | Exception] = [
         rest[:2],
         LogUnavailable("away"),
         LogUnavailable("still away"),
         rest[2:],
     ]
-    await followed(Staged(begun, script=happens), "e-1")
-    said = capsys.readouterr()
-    told = [json.loads(line) for line in said.out.splitlines()]
-    assert [line.get("sequence") for line in told] == [0, 1, 2, 3, 4, 5, None]
-    assert told[-1]["kind"] == "end"
-    assert said.err.splitlines() == ["A server does not answer; waiting for it.", "It is back."]
+    await followed(Staged(begun, script=script), "e-1")
+    printed = capsys.readouterr()
+    updates = [json.loads(line) for line in printed.out.splitlines()]
+    assert [update.get("sequence") for update in updates] == [0, 1, 2, 3, 4, 5, None]
+    assert updates[-1]["kind"] == "end"
+    assert printed.err.splitlines() == ["A server does not answer; waiting for it.", "It answers again."]
 
 
-async def test_following_what_nobody_knows_ends_after_a_moment(monkeypatch: pytest.MonkeyPatch):
-    """An unknown id is an error, once its first event has had a moment to appear."""
-    monkeypatch.setattr("scoreline.reports.replay.follow.FIRST_MOMENT", 0.0)
+async def test_following_an_unknown_evaluation_raises_after_the_timeout(monkeypatch: pytest.MonkeyPatch):
+    """An unknown id raises a problem once the timeout for its first event is over."""
+    monkeypatch.setattr("scoreline.reports.replay.follow.FIRST_EVENT_TIMEOUT", 0.0)
     with pytest.raises(Problem, match="No evaluation e-9"):
         await followed(Staged(scene("e-1")), "e-9")

@@ -1,4 +1,4 @@
-"""Two evaluations, or two attempts, side by side."""
+"""The comparison of two evaluations, or of two attempts."""
 
 import pytest
 
@@ -13,8 +13,8 @@ from tests.replaying import Scene
 LIFE = "queued provisioning running responded scored completed"
 
 
-async def told(*events: p.AnyPayload | str, evaluation_id: str = "one") -> EvaluationHistory:
-    """Tell an evaluation of one attempt, stored whole."""
+async def stored_history(*events: p.AnyPayload | str, evaluation_id: str = "one") -> EvaluationHistory:
+    """Return the history of an evaluation with one attempt, all of it stored."""
     scene = Scene(evaluation_id=evaluation_id)
     scene.arrive(*(event(data, evaluation_id=evaluation_id, sequence=n) for n, data in enumerate(events)))
     await scene.store()
@@ -22,7 +22,7 @@ async def told(*events: p.AnyPayload | str, evaluation_id: str = "one") -> Evalu
 
 
 async def retried() -> EvaluationHistory:
-    """Tell an evaluation that took two attempts."""
+    """Return the history of an evaluation with two attempts."""
     scene = Scene()
     scene.arrive(*history("queued provisioning running retrying"))
     scene.arrive(*history("queued:retry provisioning running responded completed", attempt=2))
@@ -31,36 +31,36 @@ async def retried() -> EvaluationHistory:
 
 
 def differences(comparison: HistoryComparison) -> dict[int, tuple[str, ...]]:
-    """Say where the sides differ, and in what."""
+    """Return the fields that differ, by sequence."""
     return {pair.key[1]: pair.differs for pair in comparison.pairs if pair.differs}
 
 
-async def test_two_evaluations_that_went_the_same_way_differ_in_nothing():
-    """Ids, nonces and processes differ between any two; that is not worth a mark."""
+async def test_two_equal_evaluations_have_no_differences():
+    """Ids, nonces and processes differ between any two runs, and are not compared."""
     claim = p.Provisioning(executor="executor-1", nonce="another")
-    left = await told(*LIFE.split())
-    right = await told("queued", claim, *LIFE.split()[2:], evaluation_id="two")
+    left = await stored_history(*LIFE.split())
+    right = await stored_history("queued", claim, *LIFE.split()[2:], evaluation_id="two")
     comparison = compare(*sides((left, None), (right, None)))
     assert differences(comparison) == {}
     assert comparison.results[0] == comparison.results[1]
     assert comparison.output == ()
 
 
-async def test_what_an_event_carries_is_compared_field_by_field():
-    """The fields that differ are named, in the place where they do."""
+async def test_payloads_are_compared_field_by_field():
+    """The fields that differ are listed by sequence."""
     answer = p.Responded(output="5", usage=p.TokenUsage(input_tokens=7, output_tokens=2), cost_usd=0.001)
-    left = await told("queued", "provisioning", "running", "responded")
-    right = await told("queued", "provisioning", "running", answer, evaluation_id="two")
+    left = await stored_history("queued", "provisioning", "running", "responded")
+    right = await stored_history("queued", "provisioning", "running", answer, evaluation_id="two")
     comparison = compare(*sides((left, None), (right, None)))
     assert differences(comparison) == {3: ("output", "usage")}
     assert comparison.output[2:] == ("@@ -1 +1 @@", "-4", "+5")
     assert [side.tokens for side in comparison.results] == [8, 9]
 
 
-async def test_another_event_in_a_place_and_an_event_on_one_side_only_are_told_apart():
-    """One went on where the other failed."""
-    left = await told("queued", "provisioning", "failed")
-    right = await told("queued", "provisioning", "running", "completed", evaluation_id="two")
+async def test_a_different_event_and_an_event_on_one_side_only_are_distinguished():
+    """One evaluation ran on where the other failed: `event` at 2, `right only` at 3."""
+    left = await stored_history("queued", "provisioning", "failed")
+    right = await stored_history("queued", "provisioning", "running", "completed", evaluation_id="two")
     comparison = compare(*sides((left, None), (right, None)))
     assert differences(comparison) == {2: ("event",), 3: ("right only",)}
     failed, completed = comparison.results
@@ -69,7 +69,7 @@ async def test_another_event_in_a_place_and_an_event_on_one_side_only_are_told_a
 
 
 async def test_two_attempts_are_aligned_by_sequence():
-    """The same place in both attempts stands side by side."""
+    """Entries of the same sequence in both attempts are paired."""
     replayed = await retried()
     comparison = compare(*sides((replayed, 1), (replayed, 2)))
     assert [pair.key for pair in comparison.pairs] == [(0, n) for n in range(5)]
@@ -79,7 +79,7 @@ async def test_two_attempts_are_aligned_by_sequence():
 
 
 async def test_a_late_event_and_an_applied_one_differ_in_their_verdict():
-    """The same event, but one came after its place had been bridged."""
+    """The same event differs in its verdict where it arrived after the gap was bridged."""
     scene = Scene()
     events = history(LIFE)
     scene.arrive(*events[:2], events[5])
@@ -87,14 +87,14 @@ async def test_a_late_event_and_an_applied_one_differ_in_their_verdict():
     await scene.store()
     scene.arrive(events[2])
     await scene.store()
-    comparison = compare(*sides((scene.replayed(), None), (await told(*LIFE.split()), None)))
+    comparison = compare(*sides((scene.replayed(), None), (await stored_history(*LIFE.split()), None)))
     assert differences(comparison)[2] == ("verdict",)
     assert [side.bridged for side in comparison.results] == [True, False]
 
 
 async def test_an_attempt_against_a_whole_evaluation_takes_its_last_attempt():
-    """Where one side names an attempt, so does the other; of the same evaluation, another one."""
-    replayed, other = await retried(), await told(*LIFE.split(), evaluation_id="two")
+    """Where one side names an attempt, the other defaults to its last, different within one evaluation."""
+    replayed, other = await retried(), await stored_history(*LIFE.split(), evaluation_id="two")
     assert [side.attempt for side in sides((replayed, 1), (other, None))] == [1, 1]
     assert [side.attempt for side in sides((replayed, None), (replayed, 2))] == [1, 2]
     assert [side.attempt for side in sides((replayed, None), (replayed, 1))] == [2, 1]
@@ -102,9 +102,9 @@ async def test_an_attempt_against_a_whole_evaluation_takes_its_last_attempt():
         sides((other, None), (other, 1))
 
 
-async def test_the_result_of_an_attempt_that_was_retried_knows_its_answer():
-    """Paid work counts, though the attempt came to nothing."""
-    replayed = await told("queued", "provisioning", "running", "responded", "retrying")
+async def test_the_result_of_a_retried_attempt_has_its_answer():
+    """Tokens and output of a recorded answer count, though the attempt has no verdict."""
+    replayed = await stored_history("queued", "provisioning", "running", "responded", "retrying")
     came_to = result(replayed)
     assert (came_to.tokens, came_to.output, came_to.verdict) == (8, "4", None)
     assert came_to.error is not None

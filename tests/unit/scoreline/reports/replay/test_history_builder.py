@@ -1,4 +1,4 @@
-"""What a replay tells of an evaluation: given what arrived and what was stored, then these lines."""
+"""The history of an evaluation, given the entries that arrived and those that were stored."""
 
 from datetime import timedelta
 
@@ -17,12 +17,12 @@ LIFE = "queued provisioning running responded scored completed"
 
 
 def ranks(replayed: EvaluationHistory) -> list[int]:
-    """Say in which order the events arrived, in the order of the events."""
+    """Return the arrival ranks, in the order of the events."""
     return [line.rank for line in replayed.lines]
 
 
-async def test_a_history_in_order_is_told_in_order():
-    """Nothing is remarkable: every event applied, in place, and the scorecard at the end."""
+async def test_events_that_arrive_in_order_are_all_applied():
+    """Every event is applied, none is overtaken, and the scorecard is there."""
     scene = Scene()
     scene.arrive(*history(LIFE))
     await scene.store()
@@ -37,7 +37,7 @@ async def test_a_history_in_order_is_told_in_order():
 
 
 async def test_an_event_that_arrived_after_a_successor_names_it():
-    """Reordered: the lines are in order of sequence, and the nearest overtaker is named."""
+    """Entries are in order of sequence, each with the nearest successor that overtook it."""
     scene = Scene()
     queued, claim, running, responded, scored, completed = history(LIFE)
     scene.arrive(queued, responded, running, claim, completed, scored)
@@ -49,14 +49,14 @@ async def test_an_event_that_arrived_after_a_successor_names_it():
     assert overtaken == {1: (1, 2), 2: (1, 3), 4: (1, 5)}
 
 
-async def test_a_duplicate_stands_beside_the_event_it_repeats():
-    """Only the stream knows of duplicates: with it they are told, without it they are not."""
+async def test_a_duplicate_follows_the_event_it_repeats():
+    """Duplicates are in the history of the stream, and not in that of Postgres alone."""
     scene = Scene()
     queued, claim, *_ = history(LIFE)
     scene.arrive(queued, claim, queued)
     await scene.store()
-    told = [(line.event.sequence, line.disposition) for line in scene.replayed().lines]
-    assert told == [
+    lines = [(line.event.sequence, line.disposition) for line in scene.replayed().lines]
+    assert lines == [
         (0, EntryDisposition.APPLIED),
         (0, EntryDisposition.DUPLICATE),
         (1, EntryDisposition.APPLIED),
@@ -64,8 +64,8 @@ async def test_a_duplicate_stands_beside_the_event_it_repeats():
     assert len(scene.replayed(Origin.POSTGRES).lines) == 2
 
 
-async def test_a_bridged_gap_says_what_was_missing_and_how_long_was_waited():
-    """The bridge is told with its missing stretch, its closing event and the wait."""
+async def test_a_bridged_gap_has_its_missing_sequences_and_the_wait():
+    """A bridge has the missing range, the closing event and the time waited."""
     scene = Scene()
     events = history(LIFE)
     scene.arrive(*events[:2], events[5])
@@ -78,8 +78,8 @@ async def test_a_bridged_gap_says_what_was_missing_and_how_long_was_waited():
     assert scene.replayed().scorecard.bridged  # type: ignore[union-attr]  # it has ended
 
 
-async def test_a_late_original_is_told_as_late_and_by_its_bridge():
-    """What arrives after the bridge is in its place, changed nothing, and the bridge knows of it."""
+async def test_a_late_original_is_late_and_listed_by_its_bridge():
+    """An entry that arrives after the bridge changes no state, and the bridge lists it."""
     scene = Scene()
     events = history(LIFE)
     scene.arrive(*events[:2], events[5])
@@ -93,8 +93,8 @@ async def test_a_late_original_is_told_as_late_and_by_its_bridge():
     assert replayed.bridges[0].came_late == (2,)
 
 
-async def test_words_of_a_replaced_attempt_are_stale():
-    """A fenced executor's late completion is told under its own attempt, after the one that replaced it."""
+async def test_events_of_a_replaced_attempt_are_stale():
+    """A fenced executor's late completion is stale in its own attempt, overtaken by the new one."""
     scene = Scene()
     scene.arrive(*history("queued provisioning running"))
     scene.arrive(*history("queued:lost provisioning running completed", attempt=2))
@@ -107,19 +107,19 @@ async def test_words_of_a_replaced_attempt_are_stale():
     assert [attempt.reason for attempt in replayed.attempts] == ["submitted", "lost"]
 
 
-async def test_each_attempt_names_its_owner_and_its_reason():
-    """Retried: two attempts, two owners, and why the second was opened."""
+async def test_each_attempt_has_its_owner_and_its_reason():
+    """A retried evaluation has two attempts, each with its owner and opening reason."""
     scene = Scene()
     scene.arrive(*history("queued provisioning retrying"))
     other = p.Provisioning(executor="executor-2", nonce="nonce-2")
     scene.arrive(*history("queued:retry provisioning running completed", attempt=2, provisioning=other))
     await scene.store()
-    told = [(one.number, one.reason, one.owner) for one in scene.replayed().attempts]
-    assert told == [(1, "submitted", "executor-1"), (2, "retry", "executor-2")]
+    attempts = [(one.number, one.reason, one.owner) for one in scene.replayed().attempts]
+    assert attempts == [(1, "submitted", "executor-1"), (2, "retry", "executor-2")]
 
 
-async def test_an_illegal_event_is_told_with_the_reason():
-    """Rejected in its place, and listed in the quarantine: the same entry, one place in the order."""
+async def test_an_illegal_event_is_rejected_with_the_reason():
+    """The event is rejected at its sequence and listed as quarantined, with one arrival rank."""
     scene = Scene()
     scene.arrive(*history("queued provisioning completed"))
     await scene.store()
@@ -130,21 +130,21 @@ async def test_an_illegal_event_is_told_with_the_reason():
     assert replayed.arrivals == 3
 
 
-async def test_a_conflict_is_told_beside_the_event_whose_key_it_has():
-    """The first stands; the other body is a line of its own, from the quarantine alone as well."""
+async def test_a_conflict_follows_the_event_with_the_same_key():
+    """The first entry is applied; the other body is a conflict, whichever server is read."""
     scene = Scene()
     scene.arrive(*history("queued provisioning"), event("failed", sequence=1))
     await scene.store()
     for origin in Origin:
-        told = [(line.event.type, line.disposition) for line in scene.replayed(origin).lines]
-        assert told[1:] == [
+        lines = [(line.event.type, line.disposition) for line in scene.replayed(origin).lines]
+        assert lines[1:] == [
             ("provisioning", EntryDisposition.APPLIED),
             ("failed", EntryDisposition.CONFLICT),
         ]
 
 
-async def test_what_can_not_be_read_has_its_place_in_the_order_of_arrival():
-    """Garbage takes a rank, so that what arrived around it can be seen."""
+async def test_an_undecodable_entry_has_an_arrival_rank():
+    """Garbage takes a rank, so that the order of arrival is complete."""
     scene = Scene()
     queued, claim = history("queued provisioning")
     scene.arrive(queued)
@@ -156,8 +156,8 @@ async def test_what_can_not_be_read_has_its_place_in_the_order_of_arrival():
     assert [(bad.reason, bad.rank) for bad in replayed.refusals] == [("garbage", 2)]
 
 
-async def test_what_the_stream_has_beyond_postgres_is_not_stored_yet():
-    """In flight: the next events are told with the state they will lead to."""
+async def test_entries_of_the_stream_that_postgres_lacks_are_pending():
+    """Pending entries are marked, and the history has the cursor they will lead to."""
     scene = Scene()
     queued, claim, running, *_ = history(LIFE)
     scene.arrive(queued)
@@ -169,8 +169,8 @@ async def test_what_the_stream_has_beyond_postgres_is_not_stored_yet():
     assert replayed.ahead == Cursor(1, 2, Phase.RUNNING)
 
 
-async def test_an_open_gap_names_what_is_missing_since_when_and_what_waits():
-    """In flight with a hole: what lies beyond waits, and changes nothing."""
+async def test_an_open_gap_has_its_missing_sequences_its_start_and_the_waiting_events():
+    """Entries beyond an open gap wait, and change no state."""
     scene = Scene()
     events = history(LIFE)
     scene.arrive(*events[:2])
@@ -190,7 +190,7 @@ async def test_an_open_gap_names_what_is_missing_since_when_and_what_waits():
     assert replayed.ahead is None
 
 
-async def test_an_attempt_whose_opening_is_missing_is_told_all_the_same():
+async def test_an_attempt_without_its_opening_is_in_the_history():
     """Events of a higher attempt that was not opened yet wait for its sequence 0."""
     scene = Scene()
     scene.arrive(*history("queued provisioning retrying"), *history("provisioning", first=1, attempt=2))
@@ -202,8 +202,8 @@ async def test_an_attempt_whose_opening_is_missing_is_told_all_the_same():
 
 
 @pytest.mark.parametrize("stored", [True, False])
-async def test_the_stream_alone_tells_the_same_story(stored: bool):
-    """Verdicts worked out from the stream are those a storage worker gave."""
+async def test_the_stream_alone_gives_the_same_history(stored: bool):
+    """Dispositions computed from the stream equal those of a storage worker."""
     scene = Scene()
     scene.arrive(*reversed(history("queued provisioning retrying")))
     scene.arrive(*history("queued:retry provisioning running completed", attempt=2))
@@ -216,8 +216,8 @@ async def test_the_stream_alone_tells_the_same_story(stored: bool):
     assert from_redis.scorecard is not None
 
 
-async def test_the_stream_alone_bridges_as_a_worker_would():
-    """A gap older than the patience is told as bridged, and as worked out."""
+async def test_the_stream_alone_bridges_as_a_storage_worker_would():
+    """A gap older than the gap timeout is bridged, and marked as computed."""
     scene = Scene()
     events = history(LIFE)
     scene.arrive(*events[:2], events[5])
@@ -228,7 +228,7 @@ async def test_the_stream_alone_bridges_as_a_worker_would():
 
 
 async def test_a_stream_written_again_after_a_loss_is_all_duplicates():
-    """A tail put back has new places; what Postgres has keeps its own."""
+    """Re-appended entries are duplicates of those that Postgres has."""
     scene = Scene()
     events = history("queued provisioning running")
     scene.arrive(*events)
@@ -244,13 +244,13 @@ async def test_a_stream_written_again_after_a_loss_is_all_duplicates():
     assert replayed.is_stored
 
 
-async def test_an_evaluation_nobody_knows_is_not_known():
-    """No lines, no refusals: the command must look for what was resolved."""
+async def test_an_evaluation_without_entries_is_not_known():
+    """A history without entries and rejected entries is not known."""
     assert not Scene().replayed().is_known
 
 
-async def test_one_that_only_the_quarantine_knows_is_known():
-    """There is something to show, though no event."""
+async def test_an_evaluation_with_quarantined_entries_only_is_known():
+    """The history is known, though it has no attempts."""
     scene = Scene()
     scene.arrive_garbage()
     await scene.store()

@@ -1,4 +1,4 @@
-"""How a batch stands, and why it does not go on: pure words about snapshots."""
+"""Status, exit code, stall reasons and progress line of batch snapshots."""
 
 import re
 from dataclasses import replace
@@ -25,27 +25,27 @@ NOW = START + timedelta(minutes=10)
 RUNNING = BatchSnapshot(
     "b", "submitted", "name", "default", "", "running", "", None, START, None, None, NOW, total=100
 )
-CREW = FleetStatus((ExecutorInstance("i-1", "one", slots=4, busy=2),))
+FLEET = FleetStatus((ExecutorInstance("i-1", "one", slots=4, busy=2),))
 
 
-def standing(**changes: Any) -> BatchSnapshot:
+def make_snapshot(**changes: Any) -> BatchSnapshot:
     return replace(RUNNING, **changes)
 
 
 def abandoned(**changes: Any) -> BatchView:
-    """A look at the batch of a local run of which nothing is alive."""
-    return BatchView(standing(**{"run_id": "r", **changes}), fleet=FleetStatus(), leaderless=True)
+    """Return the view of a local run's batch that no process serves."""
+    return BatchView(make_snapshot(**{"run_id": "r", **changes}), fleet=FleetStatus(), leaderless=True)
 
 
 class Scripted(BatchPoller):
-    """A poller that sees given looks."""
+    """A poller that reads the given views."""
 
     def __init__(self, views: list[BatchView]) -> None:
         self.views = iter(views)
         self._conn, self._abandoned = None, None
 
     async def pause(self, _: float) -> None:
-        """Wait for nothing."""
+        """Return at once."""
 
     async def read(self) -> BatchView:
         return next(self.views)
@@ -73,105 +73,115 @@ class Scripted(BatchPoller):
         ({"kind": "external", "completed": 99, "failed": 1}, "external", True, ExitCode.DEAD_LETTERS),
     ],
 )
-def test_word_end_and_exit_code(changes: dict[str, Any], word: str, over: bool, code: ExitCode) -> None:
-    """One snapshot, one word, one exit code."""
-    snapshot = standing(**changes)
+def test_a_snapshot_has_one_status_and_one_exit_code(
+    changes: dict[str, Any], word: str, over: bool, code: ExitCode
+) -> None:
+    """Status word, end and exit code follow from the snapshot."""
+    snapshot = make_snapshot(**changes)
     assert (status_word(snapshot), is_over(snapshot), exit_code(snapshot)) == (word, over, code)
 
 
 def test_duration_ends_with_the_batch() -> None:
-    """Until then it grows."""
-    assert document(standing())["duration_s"] == 600.0
-    assert document(standing(finished_at=START + timedelta(seconds=5)))["duration_s"] == 5.0
+    """The duration grows until the batch is finished, then it is constant."""
+    assert document(make_snapshot())["duration_s"] == 600.0
+    assert document(make_snapshot(finished_at=START + timedelta(seconds=5)))["duration_s"] == 5.0
 
 
 def test_batch_that_goes_well_has_no_reasons() -> None:
-    """Nobody is told of troubles that are none."""
+    """A batch whose evaluations run, and one that is over, have no stall reasons."""
     waits = (WaitingCount("running", 100, NOW, "b.00000001"),)
-    assert reasons(BatchView(standing(), waits, fleet=CREW)) == []
-    assert reasons(BatchView(standing(state="completed", finished_at=NOW))) == []
+    assert reasons(BatchView(make_snapshot(), waits, fleet=FLEET)) == []
+    assert reasons(BatchView(make_snapshot(state="completed", finished_at=NOW))) == []
 
 
-def test_all_done_and_not_closed_wants_a_coordinator() -> None:
-    """No executor is missed where nothing is left to do."""
-    [said] = reasons(BatchView(standing(completed=100)))
-    assert "a coordinator has yet to close it" in said
+def test_a_batch_of_ended_evaluations_waits_for_a_coordinator_to_close_it() -> None:
+    """The only reason is the missing coordinator, not a missing executor."""
+    [reason] = reasons(BatchView(make_snapshot(completed=100)))
+    assert "a coordinator has yet to close it" in reason
 
 
 def test_an_abandoned_local_run_has_one_suggestion() -> None:
-    """No coordinator is recommended, which would not serve it: only the command that goes on with it."""
+    """The only suggestion is `batch resume`; a coordinator of the fleet would not serve the run."""
     for ended in (0, 40, 100):
-        [said] = reasons(abandoned(completed=ended))
-        assert said.startswith("Nothing works on it: the command that ran it has ended")
-        assert said.endswith("To go on: scoreline batch resume b")
+        [reason] = reasons(abandoned(completed=ended))
+        assert reason.startswith("Nothing works on it: the command that ran it has ended")
+        assert reason.endswith("To go on: scoreline batch resume b")
 
 
 @pytest.mark.parametrize(
     "view",
     [
         BatchView(
-            standing(run_id="r", now=START + timedelta(seconds=14)), fleet=FleetStatus(), leaderless=True
+            make_snapshot(run_id="r", now=START + timedelta(seconds=14)),
+            fleet=FleetStatus(),
+            leaderless=True,
         ),
-        BatchView(standing(run_id="r"), fleet=FleetStatus()),
+        BatchView(make_snapshot(run_id="r"), fleet=FleetStatus()),
         BatchView(
-            standing(run_id="r"),
+            make_snapshot(run_id="r"),
             fleet=FleetStatus((ExecutorInstance("i-1", "one", run_id="r"),)),
             leaderless=True,
         ),
-        BatchView(standing(run_id="r"), fleet=FleetStatus(unavailable="Redis is away."), leaderless=True),
-        BatchView(standing(), fleet=FleetStatus(), leaderless=True),
+        BatchView(
+            make_snapshot(run_id="r"), fleet=FleetStatus(unavailable="Redis is away."), leaderless=True
+        ),
+        BatchView(make_snapshot(), fleet=FleetStatus(), leaderless=True),
     ],
     ids=["starting", "led", "with an executor", "redis away", "of the fleet"],
 )
 def test_a_run_is_abandoned_only_if_nothing_of_it_is_alive(view: BatchView) -> None:
-    """What starts, leads, executes or is not known to be gone counts as alive."""
+    """A run that starts, leads, executes, or whose state is unknown is not abandoned."""
     assert not view.is_abandoned
-    assert not any("batch resume" in said for said in reasons(view) if view.snapshot.run_id)
+    assert not any("batch resume" in reason for reason in reasons(view) if view.snapshot.run_id)
 
 
 async def test_watching_ends_when_its_local_run_is_gone() -> None:
-    """Fifteen seconds after the last run was seen to be gone; a run that starts meanwhile counts anew."""
+    """Polling stops 15 s after the run was first read as gone; a new run restarts the count."""
     at = [(0, "r"), (14, "r"), (16, "s"), (30, "s"), (31, "s")]
     views = [abandoned(run_id=run_id, now=NOW + timedelta(seconds=second)) for second, run_id in at]
     last = await Scripted(views).until_over(lambda _: None)
     assert last is views[-1]
 
 
-def test_work_in_hand_is_looked_at_before_the_queue() -> None:
-    """What is queued waits for its turn, however long; what somebody holds should move."""
+def test_claimed_evaluations_are_reported_before_queued_ones() -> None:
+    """The oldest claimed evaluation is reported, though a queued one has waited longer."""
     waits = (
         WaitingCount("queued", 90, START, "b.00000010"),
         WaitingCount("running", 10, START + timedelta(minutes=5), "b.00000003"),
     )
-    [said] = reasons(BatchView(standing(), waits, fleet=CREW))
-    assert said.startswith("Unmoved for longest: b.00000003, running for 5 min 0 s.")
+    [reason] = reasons(BatchView(make_snapshot(), waits, fleet=FLEET))
+    assert reason.startswith("Unmoved for longest: b.00000003, running for 5 min 0 s.")
 
 
-def test_retries_say_when_they_are_due() -> None:
-    """Told from stuck: the first is due in so long."""
+def test_waiting_retries_are_reported_with_their_due_time() -> None:
+    """The reason has the number of retries and the time when the first is due."""
     waits = (WaitingCount("retrying", 100, NOW, "b.00000001", NOW + timedelta(seconds=90)),)
-    [said] = reasons(BatchView(standing(), waits, fleet=CREW))
-    assert said == "100 wait to be tried again; the first is due in 1 min 30 s, at 00:11:30.000 UTC."
+    [reason] = reasons(BatchView(make_snapshot(), waits, fleet=FLEET))
+    assert reason == "100 wait to be tried again; the first is due in 1 min 30 s, at 00:11:30.000 UTC."
 
 
-def test_foreign_reasons_are_shown_and_not_obeyed() -> None:
-    """A reason with an escape sequence in it comes out as text."""
-    [said] = reasons(BatchView(standing(state="paused", reason="\x1b[2J budget")))
-    assert "\x1b" not in said
+def test_escape_sequences_in_foreign_reasons_take_no_effect() -> None:
+    """An escape sequence in a reason is printed as text."""
+    [reason] = reasons(BatchView(make_snapshot(state="paused", reason="\x1b[2J budget")))
+    assert "\x1b" not in reason
 
 
 def shown(*snapshots: BatchSnapshot, terminal: bool = False) -> str:
     out = StringIO()
     with ProgressDisplay(Console(file=out, width=120, force_terminal=terminal)) as display:
         for snapshot in snapshots:
-            display.show(snapshot, CREW)
+            display.show(snapshot, FLEET)
     return out.getvalue()
 
 
-def test_plain_progress_is_a_line_now_and_then() -> None:
-    """Every ten seconds, and at every change of status; not at every look."""
-    every_second = [standing(now=NOW + timedelta(seconds=at), completed=at, passed=at) for at in range(21)]
-    lines = shown(*every_second, standing(state="paused", now=NOW + timedelta(seconds=21))).splitlines()
+def test_plain_progress_is_a_line_every_ten_seconds() -> None:
+    """A line is printed every ten seconds and at a change of status, not for every snapshot."""
+    every_second = [
+        make_snapshot(now=NOW + timedelta(seconds=at), completed=at, passed=at) for at in range(21)
+    ]
+    lines = shown(
+        *every_second, make_snapshot(state="paused", now=NOW + timedelta(seconds=21))
+    ).splitlines()
     assert len(lines) == 4
     assert lines[1].split(" · ") == [
         "running 10 of 100 (10.0%)", "1.0/s", "1 min 30 s to go", "100.0% passed so far",
@@ -181,21 +191,21 @@ def test_plain_progress_is_a_line_now_and_then() -> None:
 
 
 def test_dead_letters_are_not_progress() -> None:
-    """A batch of which everything failed is at 0 %, in words and in its bar."""
-    said = shown(standing(failed=60, timed_out=40), terminal=True)
-    assert "running 0 of 100 (0.0%), 100 dead letters" in STYLE.sub("", said)
-    assert "━" not in said
-    assert "x" * 8 in said
+    """A batch of dead letters only is at 0 %, in its text and in its bar."""
+    output = shown(make_snapshot(failed=60, timed_out=40), terminal=True)
+    assert "running 0 of 100 (0.0%), 100 dead letters" in STYLE.sub("", output)
+    assert "━" not in output
+    assert "x" * 8 in output
 
 
-def test_empty_batch_is_no_division_by_zero() -> None:
-    """On a terminal, and without one."""
-    assert shown(standing(total=0)).startswith("running 0 of 0")
-    assert "running 0 of 0" in shown(standing(total=0), terminal=True)
+def test_an_empty_batch_is_shown_without_an_error() -> None:
+    """A batch of no evaluations is shown with and without a terminal."""
+    assert shown(make_snapshot(total=0)).startswith("running 0 of 0")
+    assert "running 0 of 0" in shown(make_snapshot(total=0), terminal=True)
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "closing", "said"),
+    ("status", "error", "closing", "text"),
     [
         ("failed", '{"kind": "permanent", "message": "no"}', None, "permanent: no"),
         ("failed", None, None, "failed"),
@@ -209,6 +219,8 @@ def test_empty_batch_is_no_division_by_zero() -> None:
         ("completed", None, None, "None"),
     ],
 )
-def test_why_an_evaluation_ended(status: str, error: str | None, closing: str | None, said: str) -> None:
-    """From the scorecard, or from the event that ended it."""
-    assert str(why_ended(status, error, closing)) == said
+def test_the_fault_is_read_from_the_scorecard_or_the_closing_event(
+    status: str, error: str | None, closing: str | None, text: str
+) -> None:
+    """The fault of an ended evaluation has a kind and a message; a completed one has none."""
+    assert str(why_ended(status, error, closing)) == text

@@ -1,4 +1,4 @@
-"""A replayed cut at a moment: what had arrived by then, and what the log came to."""
+"""A history cut at a moment: the entries that had arrived, and the state they led to."""
 
 import asyncio
 from datetime import UTC, datetime, time, timedelta
@@ -21,7 +21,7 @@ LIFE = "queued provisioning running responded scored completed"
 
 
 async def reordered() -> Scene:
-    """Arrivals 0 3 2 1 5 4, a second apart, all stored."""
+    """Return a scene with arrivals 0 3 2 1 5 4, a second apart, all stored."""
     scene = Scene()
     events = history(LIFE)
     scene.arrive(*(events[n] for n in (0, 3, 2, 1, 5, 4)), pace=1)
@@ -30,7 +30,7 @@ async def reordered() -> Scene:
 
 
 async def bridged() -> Scene:
-    """0 1 5 arrive, the gap is bridged after 31 s, and 2 arrives 10 s later."""
+    """Return a scene where 0 1 5 arrive, the gap is bridged after 31 s, and 2 arrives 10 s later."""
     scene = Scene()
     events = history(LIFE)
     scene.arrive(events[0], events[1], events[5])
@@ -54,7 +54,7 @@ async def bridged() -> Scene:
     ],
 )
 async def test_the_state_as_of_each_arrival(number: int, state: Cursor, waiting: list[int]):
-    """What had arrived out of order was waiting then, and what filled the hole let it go on."""
+    """Entries beyond a gap wait until the missing one arrives, then all are applied."""
     replayed, then = cut((await reordered()).replayed(), number)
     assert then.cursor == state
     assert [line.event.sequence for line in then.waiting] == waiting
@@ -63,7 +63,7 @@ async def test_the_state_as_of_each_arrival(number: int, state: Cursor, waiting:
 
 
 async def test_owner_and_answer_as_of_then():
-    """An answer is on record from its arrival on, though its event still waits."""
+    """An answer counts from its arrival, though its event still waits; the owner from its claim."""
     replayed = (await reordered()).replayed()
     _, before = cut(replayed, 1)
     _, with_answer = cut(replayed, 2)
@@ -74,16 +74,16 @@ async def test_owner_and_answer_as_of_then():
     assert owned.owner == "executor-1"
 
 
-async def test_a_time_cuts_where_the_number_does():
-    """The moment of the third arrival, and any before the fourth, are the same."""
+async def test_a_time_cuts_like_the_number_of_entries():
+    """Any time from the third arrival to before the fourth cuts at entry 3."""
     replayed = (await reordered()).replayed()
     third = next(line for line in replayed.lines if line.rank == 3).arrived_at
     for at in (third, third + timedelta(milliseconds=999), third.timetz()):
         assert cut(replayed, at)[1].arrived == 3
 
 
-async def test_a_bridge_is_there_only_once_it_was_made():
-    """Before it the closing event waits; from then on it is applied, and a late original is late."""
+async def test_a_bridge_applies_only_from_its_time():
+    """Before the bridge the closing event waits; afterwards it is applied, and a late original is late."""
     scene = await bridged()
     replayed = scene.replayed()
     made = replayed.bridges[0].at
@@ -98,14 +98,14 @@ async def test_a_bridge_is_there_only_once_it_was_made():
     assert dispositions(cut(replayed, 4)[0]) == dispositions(replayed)
 
 
-async def test_a_number_takes_all_that_followed_until_the_next_arrival():
-    """As of the third entry the bridge is made: nothing else arrived before it."""
+async def test_a_number_includes_all_changes_until_the_next_arrival():
+    """As of entry 3 the gap is bridged, since no entry arrived before the bridge."""
     replayed = (await bridged()).replayed()
     assert cut(replayed, 3)[1].cursor.phase is Phase.COMPLETED
 
 
-async def test_a_bridge_before_the_next_attempt_is_made_again_in_its_place():
-    """The gap was bridged to a `retrying` before attempt 2 opened; as of the end that is still so."""
+async def test_a_bridge_before_the_next_attempt_is_replayed():
+    """A gap that was bridged to `retrying` before attempt 2 is bridged in the replay, too."""
     scene = Scene()
     events = history("queued provisioning running retrying")
     scene.arrive(events[0], events[1], events[3])
@@ -120,7 +120,7 @@ async def test_a_bridge_before_the_next_attempt_is_made_again_in_its_place():
 
 
 async def test_garbage_counts_as_an_arrival_and_changes_nothing():
-    """The quarantine as of then holds what had arrived by then."""
+    """Rejected entries as of a moment are those that had arrived by then."""
     scene = Scene()
     scene.arrive(*history("queued"))
     scene.arrive_garbage()
@@ -132,21 +132,21 @@ async def test_garbage_counts_as_an_arrival_and_changes_nothing():
 
 
 @pytest.mark.parametrize("number", [0, 7, 1_000_000])
-async def test_a_number_out_of_range_is_refused_with_the_range(number: int):
-    """The message says what there is."""
+async def test_a_number_out_of_range_is_rejected_with_the_range(number: int):
+    """The message has the valid range of entries."""
     with pytest.raises(NoSuchMoment, match="1 to 6"):
         cut((await reordered()).replayed(), number)
 
 
-async def test_a_time_before_the_first_arrival_is_refused():
-    """There is nothing to show; the message says when it began."""
+async def test_a_time_before_the_first_arrival_is_rejected():
+    """The message has the time of the first arrival."""
     replayed = (await reordered()).replayed()
     with pytest.raises(NoSuchMoment, match="the first entry came at"):
         cut(replayed, datetime(2000, 1, 1, tzinfo=UTC))
 
 
 async def test_a_time_of_day_past_midnight_belongs_to_the_next_day():
-    """An evaluation that ran over midnight can be cut after it."""
+    """A time of day after midnight cuts an evaluation that ran over midnight."""
     scene = Scene()
     noon = datetime.fromtimestamp(scene.world.now_ms / 1000, UTC)
     almost_midnight = noon.replace(hour=23, minute=59, second=59, microsecond=0)
@@ -165,31 +165,31 @@ async def test_a_time_of_day_past_midnight_belongs_to_the_next_day():
         ("2026-11-16 10:30+01:00", datetime(2026, 11, 16, 9, 30, tzinfo=UTC)),
     ],
 )
-def test_moments_are_read_as_people_write_them(text: str, moment: object):
-    """A number, a time of day, a time with or without its zone."""
+def test_moments_are_parsed_from_text(text: str, moment: object):
+    """A moment is a number, a time of day, or a time with or without a zone."""
     assert parse_moment(text) == moment
 
 
 @pytest.mark.parametrize(
     "text", ["", "soon", "-1", "25:00:00", "4.5", "2026-13-01", "0001-01-01T00:00+05:00"]
 )
-def test_what_is_no_moment_is_refused(text: str):
-    """The command turns this into a usage error."""
+def test_invalid_moments_are_rejected(text: str):
+    """Text that is no moment raises ValueError, which becomes a usage error."""
     with pytest.raises(ValueError, match="is no moment"):
         parse_moment(text)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_as_of_now_is_what_was_stored(random: Random):
-    """Whatever arrived, walking it all again comes to the verdicts and the state that Postgres has."""
+def test_a_cut_at_the_last_entry_equals_the_stored_state(random: Random):
+    """A replay of all entries leads to the dispositions and the cursor that Postgres has."""
 
-    async def lived() -> TimedWorld:
+    async def stored() -> TimedWorld:
         world = TimedWorld()
         await store_badly(random, world, world.storage())
         return world
 
-    world = asyncio.run(lived())
+    world = asyncio.run(stored())
     for evaluation_id, held in world.tables.evaluations.items():
         replayed = Scene(world, evaluation_id).replayed()
         again, then = cut(replayed, replayed.arrivals)
