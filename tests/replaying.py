@@ -32,7 +32,7 @@ from tests.storing import GAP_TIMEOUT, World
 
 
 class TimedWorld(World):
-    """A world that records when its gaps were bridged, as Postgres does."""
+    """In-memory log and tables that record when gaps were bridged, as Postgres does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class TimedWorld(World):
 
     @property
     def now(self) -> datetime:
-        """The one clock of this world."""
+        """The current time, on the only clock."""
         return datetime.fromtimestamp(self.now_ms / 1000, UTC)
 
 
@@ -86,7 +86,7 @@ class Scene:
 
     @property
     def now(self) -> datetime:
-        """The one clock of this world."""
+        """The current time, on the only clock."""
         return self.world.now
 
     def replayed(self, origin: Origin = Origin.BOTH) -> EvaluationHistory:

@@ -77,15 +77,15 @@ def report_rows(
     named = {label.number: label for label in labels}
     listed = [each.name for each in unpack(spec).evaluators] if spec is not None else []
     for variant in variants:
-        found = {each.evaluator: each for each in by_evaluator if each.variant == variant.variant}
-        names = list(dict.fromkeys([*listed, *found]))
+        by_name = {each.evaluator: each for each in by_evaluator if each.variant == variant.variant}
+        names = list(dict.fromkeys([*listed, *by_name]))
         rate = variant_pass_rate(variant, is_scored=is_scored(spec))
         label = named.get(variant.variant)
         missing = variant.done - variant.completed
         alone = names[0] if len(names) == 1 else ""
         yield ReportRow(label, variant.variant, alone, rate, variant.score, missing)
         for name in names if len(names) > 1 else ():
-            result = found.get(name) or EvaluatorResult(variant.variant, name, 0, 0, 0, None)
+            result = by_name.get(name) or EvaluatorResult(variant.variant, name, 0, 0, 0, None)
             yield _evaluator_row(label, variant, result)
 
 

@@ -74,7 +74,7 @@ def alerts_of_one_view(view: BatchView, thresholds: Thresholds) -> list[AlertCha
 
 
 def alert_line(change: AlertChange, runbook: str | None = None) -> str:
-    """Format a change for people, with a link to the runbook where its URL is configured."""
+    """Format a change as text, with a link to the runbook where its URL is configured."""
     alert, time = change.alert, f"[{change.at.astimezone(UTC):%H:%M:%S}]"
     if change.state == "over":
         return f"{time} over: {alert.name} ({printable(alert.about)})"
@@ -105,7 +105,7 @@ def alert_json(change: AlertChange, runbook: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AlertReporter:
-    """Writes the alerts of a batch for people or as JSON."""
+    """Writes the alerts of a batch as text or as JSON."""
 
     write: Callable[[str], None]
     as_json: bool
@@ -117,7 +117,7 @@ class AlertReporter:
         self._report(self.tracker.update(view))
 
     def report_once(self, view: BatchView) -> list[AlertChange]:
-        """Return what fires now, and write it as JSON: people get a table."""
+        """Return the alerts that fire now; with JSON output, write them, too."""
         changes = alerts_of_one_view(view, self.tracker.thresholds)
         if self.as_json:
             self._report(changes)
