@@ -1854,15 +1854,15 @@ MUTANTS = (
     Mutant(
         "results have a row for each evaluator of the spec",
         "scoreline/reports/report.py",
-        "dict.fromkeys([*listed, *found])",
-        "dict.fromkeys(found)",
+        "dict.fromkeys([*listed, *by_name])",
+        "dict.fromkeys(by_name)",
         (REPORT,),
     ),
     Mutant(
         "the reason of a failed case is that of the evaluators that failed it",
         "scoreline/reports/export_record.py",
         "for each in failed or reasons)",
-        "for each in given)",
+        "for each in reasons)",
         (EXPORT,),
     ),
     # Secrets: redacted in every form, before a text is cut, wherever it is written; refused in specs.
