@@ -14,7 +14,7 @@ from scoreline.problem import Problem
 from taskqueue.backends import Backend, open_queues
 
 QUIET = timedelta(minutes=2)
-"""How long a leader may be silent: it renews its lock after every cycle, and a cycle takes seconds."""
+"""How long a leader may be silent: it checks its lock after every cycle, and a cycle takes seconds."""
 
 
 def check_sandbox() -> str:

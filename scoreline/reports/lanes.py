@@ -44,7 +44,7 @@ async def read_lanes(redis: Redis, batch_id: str) -> tuple[LaneWait, ...]:
 def lane_lines(waits: Sequence[LaneWait], now: datetime) -> Iterator[str]:
     """Return a line for each lane that blocks tasks."""
     for wait in waits:
-        if wait.view.blocked_by and (wait.behind or _is_shut(wait.view)):
+        if wait.view.blocked_by and (wait.behind or _blocks_claimed_tasks(wait.view)):
             reason = _reason(wait.view, wait.view.blocked_by, now)
             yield f"{reason}{_since(wait.view, now)}; {_behind(wait)}."
 
@@ -90,7 +90,7 @@ def _declared_by(view: LaneView, reason: BlockedBy) -> str:
     return ""
 
 
-def _is_shut(view: LaneView) -> bool:
+def _blocks_claimed_tasks(view: LaneView) -> bool:
     """Whether claimed tasks may wait for the lane, though no ready task does."""
     return view.blocked_by in {BlockedBy.BREAKER, BlockedBy.RETRY_AFTER} and view.until is not None
 

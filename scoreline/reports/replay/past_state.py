@@ -46,7 +46,7 @@ def cut(history: EvaluationHistory, moment: Moment) -> tuple[EvaluationHistory, 
     rank, until = located.rank, located.until
     lines = tuple(line for line in history.lines if line.rank <= rank)
     recorded = [bridge for bridge in history.bridges if bridge.at <= until]
-    known = [line.entry for line in sorted(lines, key=lambda line: line.rank) if _is_first_of_key(line)]
+    known = [line.entry for line in sorted(lines, key=lambda line: line.rank) if _is_replayable(line)]
     replayed = _replay(known, recorded)
     by_id = {line.entry_id: line for line in lines_of(replayed.steps, known)}
     lines_then = in_order(_as_of(line, by_id.get(line.entry_id), until) for line in lines)
@@ -71,7 +71,7 @@ def _still_bridged(recorded: Sequence[Bridging], replayed: Sequence[Bridge]) -> 
     return tuple(bridge for bridge in recorded if bridge.closing_key in closings)
 
 
-def _is_first_of_key(line: TimelineEntry) -> bool:
+def _is_replayable(line: TimelineEntry) -> bool:
     return line.disposition not in REPEATS and line.disposition is not EntryDisposition.UNSTORABLE
 
 
