@@ -228,7 +228,7 @@ async def test_json_without_an_answer_is_taken_as_it_is(server):
 
 
 async def test_a_connection_that_fails_is_worth_another_try(server):
-    """Refused, hung up, or a name that no one knows."""
+    """A refused connection, a dropped one and an unknown host name are all retryable."""
     server.replies["/"] = b"hang up"
     refused = await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0)
     port = refused.sockets[0].getsockname()[1]
@@ -297,7 +297,7 @@ async def test_a_secret_is_sent_and_never_reported(server):
 
 
 async def test_a_secret_that_is_not_there_is_named(server):
-    """An executor without the variable reports which one, and asks no one."""
+    """An executor without the variable names it in the error and sends no request."""
     got = await fault(server.url(), headers={"X-Api-Key": "$NO_SUCH"})
     assert (type(got), got.kind) == (Permanent, "configuration")
     assert "$NO_SUCH" in got.message

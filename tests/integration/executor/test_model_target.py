@@ -138,7 +138,7 @@ async def test_a_rate_limit_is_reported_with_its_patience(name):
 
 
 async def test_one_client_serves_all_slots_at_once():
-    """Connections are as many as slots, so no one waits for another's."""
+    """There are as many connections as slots, so no call waits for a connection."""
     async with provider(latency=0.2) as sim:
         target = make_target(parse_target("anthropic/claude-haiku-4-5"), environment(sim, slots=20))
         asked = [TargetRequest(f"b.{i}", f"{i}?", p.Case(id="c"), {}, timeout=10) for i in range(20)]

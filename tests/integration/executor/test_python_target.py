@@ -43,7 +43,7 @@ FUNCTIONS = """
 
     class Busy(Exception): transient = True
     def unlucky(prompt): raise Busy("come back")
-    def refused(prompt): raise ConnectionRefusedError("no one there")
+    def refused(prompt): raise ConnectionRefusedError("connection refused")
     def broken(prompt):
         print("I was here")
         raise KeyError("no such thing")
@@ -140,7 +140,7 @@ async def answer(workdir: Path, function: str, prompt: str = "hello", **fields) 
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process has ended; one that no one has buried yet has."""
+    """Whether a process has ended; a zombie has."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
@@ -185,7 +185,7 @@ async def test_a_function_does_not_see_our_settings(workdir):
     ("function", "fault", "kind", "reported"),
     [
         ("unlucky", Transient, "python", "Busy: come back"),
-        ("refused", Transient, "python", "no one there"),
+        ("refused", Transient, "python", "connection refused"),
         (
             "broken",
             Permanent,
@@ -203,7 +203,7 @@ async def test_a_function_does_not_see_our_settings(workdir):
     ],
 )
 async def test_what_goes_wrong_is_a_fault_of_the_right_kind(workdir, function, fault, kind, reported):
-    """A function may raise, exit, crash or return nonsense: each is distinguished, with what it stated."""
+    """A function may raise, exit, crash or return nonsense: each has its own kind and its message."""
     async with target(workdir, function) as made:
         with pytest.raises(fault, match=reported) as caught:
             await made.call(question())
@@ -248,7 +248,7 @@ async def test_a_module_that_can_not_be_imported_is_reported(workdir, source, fa
 
 
 async def test_a_directory_that_is_not_here_is_reported(workdir):
-    """An executor elsewhere may not have the files of anyone submitted the batch."""
+    """An executor on another machine may lack the submitter's files."""
     with pytest.raises(Permanent, match=r"nowhere' of the batch can't be entered") as caught:
         await answer(workdir / "nowhere", "echo")
     assert caught.value.kind == "import"

@@ -25,7 +25,7 @@ async def test_a_program_ends_with_its_exit_code_and_its_words() -> None:
 
 
 async def test_standard_input_is_what_was_given_and_then_ends() -> None:
-    """Also where it is larger than a pipe, and where no one reads it."""
+    """Also where it is larger than a pipe, and where the program does not read it."""
     text = b"x" * 300_000
     received = await Sandbox().run(SandboxJob(("cat",), 5, stdin=text))
     assert received.stdout == text

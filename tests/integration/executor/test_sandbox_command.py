@@ -72,7 +72,7 @@ async def test_files_are_seen_from_where_the_batch_was_submitted(tmp_path: Path)
 
 
 @pytest.mark.parametrize("path", ["/", "/etc", "/tmp", "/proc/self/environ", "/dev/null", "no-such-file"])
-async def test_some_files_are_given_to_no_one(path: str, tmp_path: Path) -> None:
+async def test_some_files_are_never_mounted(path: str, tmp_path: Path) -> None:
     """Whole trees of the host, devices and what does not exist are refused, with a reason."""
     with pytest.raises(Permanent) as refused:
         await ask({"command": "true", "files": {"f": path}}, workdir=tmp_path)

@@ -53,11 +53,11 @@ def test_a_sandbox_can_be_built_under_the_profile():
 
 
 @pytest.mark.parametrize("call", ["mount", "umount2", "pivot_root"])
-def test_what_bubblewrap_needs_it_does_need(call, tmp_path):
-    """Each of these taken away leaves no sandbox, and the self-test reports so; so none is allowed idly."""
-    stated = confined(changed(tmp_path, without={call}), PROBE)
-    assert stated.startswith("None: bubblewrap does not work here")
-    assert "seccomp" in stated
+def test_bubblewrap_needs_each_allowed_call(call, tmp_path):
+    """Without any one of these calls the self-test fails, so none is allowed needlessly."""
+    result = confined(changed(tmp_path, without={call}), PROBE)
+    assert result.startswith("None: bubblewrap does not work here")
+    assert "seccomp" in result
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ async def test_an_answer_is_read_up_to_its_limit() -> None:
 
 
 async def test_an_error_is_cut_and_keeps_its_status() -> None:
-    """A refusal stays what it is, however much is stated with it, and in whichever charset."""
+    """An error status is classified the same, however long its body and whatever its charset."""
     headers = {"content_encoding": "gzip", "content_type": "text/plain; charset=zlib"}
     async with client([GZIP], status=529, **headers) as made:
         response = await made.get(BASE)

@@ -102,11 +102,11 @@ def streaming(pieces: list[bytes], error: Exception | None = None) -> Handler:
     return lambda request: httpx2.Response(200, headers=headers, stream=Pieces(pieces, error))
 
 
-def stating(status: int, body: object, **headers: str) -> Handler:
+def replying(status: int, body: object, **headers: str) -> Handler:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    stated = {name.replace("_", "-"): value for name, value in headers.items()}
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda request: httpx2.Response(
-        status, content=raw, headers={"content-type": "application/json", **stated}
+        status, content=raw, headers={"content-type": "application/json", **names}
     )
 
 
@@ -133,9 +133,9 @@ async def fault(name: str, handler: Handler, **options: Any) -> CallFault:
 
 
 @pytest.mark.parametrize("name", MODELS)
-async def test_a_model_answers_with_what_it_stated_and_what_it_cost(name):
-    """Text, tokens, dollars and the time it took are on record."""
-    asked = target(name, stating(200, REPLY[name]), prices={"input": 10, "output": 100})
+async def test_an_answer_has_its_text_and_its_cost(name):
+    """Text, tokens, dollars and latency are in the answer."""
+    asked = target(name, replying(200, REPLY[name]), prices={"input": 10, "output": 100})
     answer = (await asked.call(question())).answer
     assert (answer.output, answer.usage) == ("Paris", p.TokenUsage(1_000, 100))
     assert answer.cost_usd == pytest.approx(0.02)
@@ -146,7 +146,7 @@ async def test_a_model_answers_with_what_it_stated_and_what_it_cost(name):
 @pytest.mark.parametrize("name", BOTH)
 async def test_prices_are_known_without_being_reported(name):
     """The list has the well-known models."""
-    asked = target(name, stating(200, REPLY[name]))
+    asked = target(name, replying(200, REPLY[name]))
     assert (await asked.call(question())).answer.cost_usd > 0
     await asked.aclose()
 
@@ -158,7 +158,7 @@ async def test_the_key_the_conversation_and_every_parameter_reach_the_provider(n
 
     def handler(request: httpx2.Request) -> httpx2.Response:
         seen.append(request)
-        return stating(200, REPLY[name])(request)
+        return replying(200, REPLY[name])(request)
 
     asked = target(
         name, handler, system="Be brief.", parameters={"top_k": 3, "max_tokens": 7}, headers={"X-Team": "a"}
@@ -177,14 +177,14 @@ async def test_the_key_the_conversation_and_every_parameter_reach_the_provider(n
     assert turns == [*system, ("user", "Hi"), ("assistant", "Hello"), ("user", "Capital of France?")]
 
 
-async def test_what_is_stated_to_openai_is_not_stated_to_others(monkeypatch):
+async def test_the_openai_organization_is_sent_only_to_openai(monkeypatch):
     """The organization that OpenAI's SDK finds in the environment is not sent to other providers."""
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     seen: list[httpx2.Request] = []
 
     def handler(request: httpx2.Request) -> httpx2.Response:
         seen.append(request)
-        return stating(200, COMPLETION)(request)
+        return replying(200, COMPLETION)(request)
 
     for name in ("groq", "openai"):
         asked = target(name, handler)
@@ -197,7 +197,7 @@ async def test_what_is_stated_to_openai_is_not_stated_to_others(monkeypatch):
 async def test_a_stream_comes_to_the_same_answer(name):
     """Streamed or not, the record is the same."""
     whole, streamed = (
-        target(name, stating(200, REPLY[name])),
+        target(name, replying(200, REPLY[name])),
         target(name, streaming(STREAM[name]), stream=True),
     )
     one, other = (await whole.call(question())).answer, (await streamed.call(question())).answer
@@ -282,7 +282,7 @@ def error(type_: str, message: str = "") -> dict[str, Any]:
 async def test_what_will_not_get_better_reports_what_to_do(name, status, body, kind, reported):
     """A wrong key, a wrong name and a long prompt fail at once, with advice."""
     for stream in (False, True):
-        got = await fault(name, stating(status, body), stream=stream)
+        got = await fault(name, replying(status, body), stream=stream)
         assert (type(got), got.kind) == (Permanent, kind)
         assert reported in got.message
 
@@ -308,10 +308,10 @@ async def test_a_rate_limit_reports_how_long_and_how_much(name, stream):
     assert calls == 1
 
 
-async def test_an_exhausted_limit_is_waited_for_where_nothing_else_is_stated():
-    """Without Retry-After, the reset of what is used up is how long to wait."""
+async def test_without_retry_after_the_reset_of_an_exhausted_limit_is_the_wait():
+    """The reset time of the exhausted limit becomes `retry_after`."""
     headers = {"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "6m0s"}
-    got = await fault("openai", stating(429, error("tokens"), **headers))
+    got = await fault("openai", replying(429, error("tokens"), **headers))
     assert isinstance(got, RateLimited)
     assert got.retry_after == timedelta(minutes=6)
 
@@ -321,8 +321,8 @@ async def test_an_exhausted_limit_is_waited_for_where_nothing_else_is_stated():
 )
 @pytest.mark.parametrize("name", BOTH)
 async def test_overload_is_a_rate_limit_and_breakage_counts_against_the_lane(name, status, class_):
-    """529 asks for patience; 5xx may close the lane."""
-    assert type(await fault(name, stating(status, error("x")))) is class_
+    """529 is a rate limit; other 5xx and 408 are failures that may open the breaker."""
+    assert type(await fault(name, replying(status, error("x")))) is class_
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -330,8 +330,8 @@ async def test_overload_is_a_rate_limit_and_breakage_counts_against_the_lane(nam
     "raised", [httpx2.ConnectError("no"), httpx2.ReadError("reset"), httpx2.ConnectTimeout("t")]
 )
 @pytest.mark.parametrize("name", BOTH)
-async def test_no_one_there_is_unreachable(name, raised, stream):
-    """Refused, reset or silent: the lane may have to be closed."""
+async def test_a_failed_connection_is_unreachable(name, raised, stream):
+    """A refused, reset or timed-out connection counts against the lane."""
 
     def handler(request: httpx2.Request) -> httpx2.Response:
         raised.request = request
@@ -360,14 +360,14 @@ async def test_a_slow_answer_is_no_broken_lane(name):
 @pytest.mark.parametrize("name", BOTH)
 async def test_garbage_is_never_an_answer(name, body):
     """A reply that is none may be one next time."""
-    got = await fault(name, stating(200, body))
+    got = await fault(name, replying(200, body))
     assert (type(got), got.kind) == (Transient, "invalid_response")
 
 
 @pytest.mark.parametrize("name", BOTH)
 async def test_garbage_in_the_place_of_a_stream_is_none_either(name):
     """A page of a gateway has no end that a stream would have."""
-    got = await fault(name, stating(200, b"<html>gateway</html>", content_type="text/html"), stream=True)
+    got = await fault(name, replying(200, b"<html>gateway</html>", content_type="text/html"), stream=True)
     assert isinstance(got, Transient)
 
 
@@ -410,7 +410,7 @@ async def test_an_error_in_the_middle_of_a_stream_is_what_it_would_have_been_at_
 )
 async def test_what_a_filter_cut_off_is_no_answer(name, body):
     """The provider stopped the model: that will not get better, and half an answer is not scored."""
-    got = await fault(name, stating(200, body))
+    got = await fault(name, replying(200, body))
     assert (type(got), got.kind) == (Permanent, "content_filter")
 
 
@@ -446,21 +446,21 @@ async def test_many_calls_at_once_share_one_client(monkeypatch):
         return anthropic_client(access, **more)
 
     monkeypatch.setattr(model_calls, "anthropic_client", counted)
-    asked = target("anthropic", stating(200, MESSAGE))
+    asked = target("anthropic", replying(200, MESSAGE))
     assert made == []
     await asyncio.gather(*(asked.call(question()) for _ in range(5)))
     assert len(made) == 1
     await asked.aclose()
 
 
-async def test_a_target_that_was_never_asked_closes_quietly():
-    """There is nothing to close then."""
-    await target("openai", stating(200, COMPLETION)).aclose()
+async def test_a_target_that_was_never_called_closes_without_error():
+    """It has no client to close."""
+    await target("openai", replying(200, COMPLETION)).aclose()
 
 
 async def test_a_key_is_known_as_a_secret_once_a_model_is_called_with_it():
     """Even an answer may not carry the key into the log."""
-    stated = {**MESSAGE, "content": [{"type": "text", "text": f"my key is {KEY}"}]}
-    asked = target("anthropic", stating(200, stated))
+    reply = {**MESSAGE, "content": [{"type": "text", "text": f"my key is {KEY}"}]}
+    asked = target("anthropic", replying(200, reply))
     assert redact((await asked.call(question())).answer.output) == "my key is ***"
     await asked.aclose()

@@ -57,7 +57,7 @@ def test_a_model_is_named_by_its_provider_wherever_models_have_slashes(name):
 
 def test_what_names_no_provider_is_none():
     """Paths and addresses are not taken for models."""
-    assert [split_model(text) for text in ("openai", "openai/", "no one/model", "/x")] == [None] * 4
+    assert [split_model(text) for text in ("openai", "openai/", "unknown/model", "/x")] == [None] * 4
 
 
 @pytest.mark.parametrize("name", NOT_YET)
@@ -105,7 +105,7 @@ def test_what_shares_a_limit_has_one_name(name, model, scope):
 
 @pytest.mark.parametrize("name", CALLABLE)
 def test_a_lane_names_provider_account_and_scope_and_no_key(name):
-    """Two keys have two lanes, a named account has one, and no one can read a key from either."""
+    """Two keys have two lanes, a named account has one, and neither lane name reveals a key."""
     type_ = target_type(name)
     assert isinstance(type_, Metered)
     lane = type_.lane({"model": "m"}, ExecutionEnvironment(environ=environ(name)))
@@ -121,8 +121,8 @@ def test_a_lane_names_provider_account_and_scope_and_no_key(name):
 
 def test_another_host_is_another_lane():
     """Anyone puts a server of their own behind a provider's name shares no limit with the provider."""
-    stated = {"model": "m", "base_url": "http://127.0.0.1:8080/v1", "account": "a"}
-    assert endpoint_of("openai", stated, {"OPENAI_API_KEY": KEY}).lane == "openai:a:m@127.0.0.1:8080"
+    options = {"model": "m", "base_url": "http://127.0.0.1:8080/v1", "account": "a"}
+    assert endpoint_of("openai", options, {"OPENAI_API_KEY": KEY}).lane == "openai:a:m@127.0.0.1:8080"
     by_variable = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://h:1"}
     access = endpoint_of("anthropic", {"model": "claude-opus-4-8", "account": "a"}, by_variable)
     assert (access.base_url, access.lane) == ("http://h:1", "anthropic:a:claude-opus-4*@h:1")
@@ -137,8 +137,8 @@ def test_a_missing_key_is_named_by_its_variable(name):
 
 def test_a_key_may_have_a_variable_of_its_own_but_none_of_ours():
     """Several accounts of one provider have a variable each; what is Scoreline's own is out of reach."""
-    stated = {"model": "m", "key_variable": "TEAM_API_KEY"}
-    assert endpoint_of("openai", stated, {"TEAM_API_KEY": KEY}).key == KEY
+    options = {"model": "m", "key_variable": "TEAM_API_KEY"}
+    assert endpoint_of("openai", options, {"TEAM_API_KEY": KEY}).key == KEY
     for variable in ("EVAL_REDIS_KEY", "HOME", "lower_key"):
         with pytest.raises(ValueError, match="key_variable"):
             target_type("openai").check({"model": "m", "key_variable": variable})
@@ -151,7 +151,7 @@ def test_a_key_is_in_no_representation():
 
 
 def test_a_key_that_can_not_be_sent_is_named_by_its_variable_and_not_shown():
-    """A line break in the middle of a key would be quoted by anyone stumbles over it."""
+    """A key with a line break is refused, because HTTP libraries quote an invalid header in their error."""
     for bad in (f"{KEY}\n{KEY}", f"{KEY}é"):
         with pytest.raises(ValueError, match="the key in OPENAI_API_KEY has a character") as caught:
             endpoint_of("openai", {"model": "m"}, {"OPENAI_API_KEY": bad})
@@ -169,11 +169,11 @@ def test_a_password_in_an_address_is_shown_nowhere():
 
 def test_words_that_begin_like_keys_are_let_through():
     """A prompt may speak of libraries and constraints."""
-    stated: JsonValue = {
+    options: JsonValue = {
         "system": "Use sk-learn-based-classification and pk_constraint_violation_handling.",
         "max_tokens": 1,
     }
-    assert find_key(stated) is None
+    assert find_key(options) is None
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ COMPLETION = {
 }
 
 
-def test_a_message_request_has_all_that_was_stated_in_order():
+def test_a_message_request_has_all_its_parts_in_order():
     """Examples come first, then the conversation so far, then the prompt; max_tokens has a default."""
     options: dict[str, JsonValue] = {
         "model": "claude-x",
@@ -83,8 +83,8 @@ def test_a_chat_request_begins_with_the_system_prompt():
     }
 
 
-def test_models_that_reason_are_reported_their_limit_by_its_other_name():
-    """OpenAI's newer models refuse `max_tokens`; anyone writes a spec need not know."""
+def test_reasoning_models_get_max_completion_tokens():
+    """OpenAI's newer models refuse `max_tokens`, so the client translates the parameter."""
     params = request_of("openai", {"model": "gpt-5-mini", "parameters": {"max_tokens": 9}}, "p")
     assert params["max_completion_tokens"] == 9
     assert "max_tokens" not in params
@@ -92,7 +92,7 @@ def test_models_that_reason_are_reported_their_limit_by_its_other_name():
 
 @pytest.mark.parametrize(("limit", "streamed"), [(1_024, False), (21_333, False), (21_334, True)])
 def test_an_answer_that_may_take_minutes_is_streamed(limit, streamed):
-    """Above the SDK's limit for a reply in one piece no one has to think of streaming."""
+    """Above the SDK's limit for a non-streamed reply, the client streams without an option."""
     params = request_of("anthropic", {"model": "m", "parameters": {"max_tokens": limit}}, "p")
     assert must_stream(params) is streamed
 
@@ -103,7 +103,7 @@ def test_a_message_is_its_texts_its_tokens_and_why_it_ended():
 
 
 def test_a_completion_is_read_alike():
-    """The same answer in the other dialect."""
+    """OpenAI's format yields the same answer."""
     assert answer_of(COMPLETION) == ("Paris", TokenUsage(10, 2), "stop")
 
 
@@ -317,13 +317,13 @@ def test_openai_reports_them_as_lengths_of_time():
         ({"retry-after": "9999999"}, 86_400),
     ],
 )
-def test_patience_is_asked_for_in_several_ways(headers, seconds):
+def test_retry_after_is_read_from_several_headers(headers, seconds):
     """Milliseconds, seconds, or a date; a day at most."""
     assert retry_after(headers, now=NOW) == timedelta(seconds=seconds)
 
 
-def test_nothing_stated_of_patience_is_nothing():
-    """It is not for us to invent it here."""
+def test_a_missing_or_invalid_retry_after_is_none():
+    """No default is made up here."""
     assert retry_after({"retry-after": "soon"}, now=NOW) is None
     assert retry_after({}, now=NOW) is None
 
@@ -401,7 +401,7 @@ def test_every_refusal_has_its_class_and_kind(status, body, of, kind):
 
 
 @pytest.mark.parametrize(
-    ("status", "stated", "help_"),
+    ("status", "message", "help_"),
     [
         (401, f"Incorrect API key provided: {KEY}", "the key in OPENAI_API_KEY was refused by OpenAI"),
         (404, "The model does not exist", "there is no model 'gpt-x' at https://api.openai.com/v1"),
@@ -410,10 +410,10 @@ def test_every_refusal_has_its_class_and_kind(status, body, of, kind):
         (400, f"strange {KEY}", "check the parameters"),
     ],
 )
-def test_a_message_reports_what_to_do_and_never_the_key(status, stated, help_):
-    """Even where the provider repeats the key, no one reads it from us."""
+def test_a_message_reports_what_to_do_and_never_the_key(status, message, help_):
+    """The key is redacted even where the provider repeats it."""
     with knowing(KEY):
-        failure = classify_error(parse_error(status, {"error": {"message": stated}}), OPENAI_ACCESS)
+        failure = classify_error(parse_error(status, {"error": {"message": message}}), OPENAI_ACCESS)
     assert help_ in failure.message
     assert KEY not in failure.message
 

@@ -1,4 +1,4 @@
-"""The command line as a person meets it: help at once, and one clear line when something is wrong."""
+"""The command line: help without delay, and one clear line for each error."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def migrated(urls: Urls) -> Urls:
 
 
 def complaint(*arguments: str, **environ: str) -> str:
-    """The one line a command ends with when it must refuse."""
+    """The one line with which a command reports its error."""
     ended = scoreline(*arguments, **environ)
     assert ended.returncode == 1, ended
     assert ended.stdout == ""
@@ -61,7 +61,7 @@ def complaint(*arguments: str, **environ: str) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_help_of_every_command_explains_it(command: list[str]) -> None:
-    """Each command says in a sentence what it does, and how it is called."""
+    """The help of each command has one sentence on its purpose, and its usage."""
     ended = scoreline(*command, "--help")
     assert ended.returncode == 0
     assert f"Usage: scoreline {' '.join(command)}" in ended.stdout
@@ -70,14 +70,14 @@ def test_help_of_every_command_explains_it(command: list[str]) -> None:
 
 
 def test_help_lists_every_command() -> None:
-    """Nothing is hidden from whoever asks for help, or for nothing at all."""
-    for asked in (["--help"], []):
-        message = scoreline(*asked)
+    """`--help` and a call without arguments list every command."""
+    for arguments in (["--help"], []):
+        message = scoreline(*arguments)
         assert all(command[0] in message.stdout + message.stderr for command in COMMANDS)
 
 
 def test_help_imports_no_heavy_library() -> None:
-    """Help is there at once: neither the broker nor the database driver is loaded for it."""
+    """Help loads neither the broker nor the database driver."""
     program = (
         "import sys\nfrom scoreline.cli.main import app\n"
         "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
@@ -108,20 +108,20 @@ def test_version_is_that_of_the_package() -> None:
     ],
 )
 def test_bad_setting_is_named(name: str, value: str, message: str) -> None:
-    """A setting nobody reads, or that makes no sense, is an error that says which one it is."""
+    """An unknown or invalid setting is an error that names it."""
     with pytest.raises(SettingsError, match=re.escape(message)):
         load_settings({name: value})
 
 
 def test_bad_setting_is_one_line_and_exit_code_1() -> None:
-    """The command line passes the explanation on, and nothing else."""
+    """The command prints the error of the settings, and nothing else."""
     message = complaint("quarantine", "list", EVAL_SHARD="4")
     assert message == "error: EVAL_SHARD is not a setting of scoreline. Did you mean EVAL_SHARDS?\n"
 
 
 @pytest.mark.parametrize("flags", [["--ordering", "random"], ["--gap-timeout", "-1"]], ids=" ".join)
 def test_bad_flag_is_explained_in_few_words(flags: list[str]) -> None:
-    """A flag out of its range is explained, never answered with a traceback."""
+    """A flag out of its range is explained, without a traceback."""
     ended = scoreline("storage-worker", "start", *flags, **NOWHERE)
     assert ended.returncode in {1, 2}
     assert "Traceback" not in ended.stderr
@@ -139,7 +139,7 @@ def test_missing_redis_is_one_clear_line(command: list[str]) -> None:
 
 @pytest.mark.parametrize("command", [["quarantine", "list"], ["db", "migrate"]], ids=" ".join)
 def test_missing_postgres_is_one_clear_line(command: list[str], redis_url: str) -> None:
-    """As for Redis; and migrating needs no Redis at all."""
+    """The line is like that for Redis; migrating needs no Redis at all."""
     message = complaint(*command, **NOWHERE | {"EVAL_REDIS_URL": redis_url})
     assert "PostgreSQL at postgresql://me:***@127.0.0.1:1/scoreline does not answer" in message
 
@@ -147,13 +147,13 @@ def test_missing_postgres_is_one_clear_line(command: list[str], redis_url: str) 
 @pytest.mark.parametrize(
     "command", [["quarantine", "list"], ["storage-worker", "start"], ["demo"]], ids=" ".join
 )
-def test_database_without_tables_says_what_to_run(command: list[str], urls: Urls) -> None:
-    """An empty database is told apart from a missing one, and the way out is named."""
+def test_database_without_tables_names_the_command_to_run(command: list[str], urls: Urls) -> None:
+    """An empty database has another error than a missing one, with the remedy."""
     assert "Run: scoreline db migrate" in complaint(*command, **urls)
 
 
 def test_migrating_twice_is_harmless_and_needs_no_redis(postgres_url: str) -> None:
-    """The second run finds nothing to do, and says so."""
+    """The second run reports that there is nothing to do."""
     first = scoreline("db", "migrate", EVAL_POSTGRES_URL=postgres_url)
     second = scoreline("db", "migrate", EVAL_POSTGRES_URL=postgres_url)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr
@@ -162,7 +162,7 @@ def test_migrating_twice_is_harmless_and_needs_no_redis(postgres_url: str) -> No
 
 
 def test_other_number_of_shards_is_refused(migrated: Urls) -> None:
-    """Looking for events in the wrong place is prevented, with the number that is right."""
+    """The command does not read from the wrong streams, and names the right number."""
     message = complaint("storage-worker", "start", **migrated, EVAL_SHARDS="8")
     assert "was created for 4 shards, EVAL_SHARDS is 8. Set EVAL_SHARDS=4" in message
 
@@ -180,7 +180,7 @@ def quarantined(migrated: Urls) -> Urls:
 
 
 def test_quarantine_show_wants_one_entry(quarantined: Urls) -> None:
-    """An unknown id, and one that could mean several entries, are told apart."""
+    """An unknown id and an ambiguous one have different errors."""
     assert "Nothing in quarantine has an id that begins with 'xyz'" in complaint(
         "quarantine", "show", "xyz", **quarantined
     )
@@ -193,21 +193,21 @@ def test_quarantine_show_wants_one_entry(quarantined: Urls) -> None:
     assert len([json.loads(line) for line in listed.stdout.splitlines()]) == 1
 
 
-def test_empty_quarantine_says_so_on_stderr(migrated: Urls) -> None:
-    """Machines read an empty stdout, people a sentence."""
+def test_empty_quarantine_is_reported_on_stderr(migrated: Urls) -> None:
+    """Standard output stays empty for machines; standard error has a sentence for people."""
     ended = scoreline("quarantine", "list", **migrated)
     assert (ended.returncode, ended.stdout) == (0, "")
     assert "empty" in ended.stderr
 
 
 def test_asyncapi_document_is_printed_without_servers() -> None:
-    """The document needs nothing but the code."""
+    """The document is generated from the code alone."""
     document = json.loads(scoreline("storage-worker", "asyncapi").stdout)
     assert len(document["channels"]) == 4
 
 
-async def test_health_port_in_use_is_complained_about(migrated: Urls) -> None:
-    """A worker asked to tell its health does not run on in silence when it can't."""
+async def test_health_port_in_use_is_an_error(migrated: Urls) -> None:
+    """A worker that cannot serve its health endpoint does not start."""
     with socket.socket() as taken, closing(Redis.from_url(migrated["EVAL_REDIS_URL"])) as redis:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

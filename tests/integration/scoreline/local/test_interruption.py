@@ -1,4 +1,4 @@
-"""Interruption of a run: a state that is checked, so that no signal is lost, whatever is waited for."""
+"""Interruption of a run: a flag that every wait checks, so that no signal is lost."""
 
 import asyncio
 import gc
@@ -43,14 +43,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Collect such connections here, not in whichever test comes next."""
+    """Collect such connections here, not in a later test."""
     yield
     gc.collect()
 
 
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that starts no process, and queries without a pause: there is always a query to interrupt."""
+    """A run that starts no process and queries without a pause, so there is always a query to interrupt."""
     monkeypatch.setattr("scoreline.local.fleet.start", lambda _fleet, _manager: None)
     monkeypatch.setattr("scoreline.local.supervisor.POLL_INTERVAL", 0.0)
 
@@ -85,7 +85,7 @@ async def test_no_interrupt_is_lost(redis_url: str, postgres_url: str, tmp_path:
 async def test_a_run_that_was_replaced_pauses_nothing(
     redis_url: str, postgres_url: str, tmp_path: Path
 ) -> None:
-    """Another command has taken the batch over: this one ends with 4, also if it is interrupted then."""
+    """Another command has taken over the batch: this one exits with 4, also after an interrupt."""
     async with stage(postgres_url, redis_url) as here:
         await here.submit("nightly", ["queued"])
         await here.place.conn.execute("UPDATE batches SET run_id = 'run-2'")
@@ -104,7 +104,7 @@ async def test_a_run_that_was_replaced_pauses_nothing(
 async def test_a_batch_that_completed_before_its_pause_is_reported(
     redis_url: str, postgres_url: str, tmp_path: Path
 ) -> None:
-    """The interrupt came first, and nothing is left to pause: the run ends as after any finished batch."""
+    """The interrupt came first, and nothing is left to pause: the run ends like any finished batch."""
     async with stage(postgres_url, redis_url) as here:
         await here.submit("nightly", ["passed"] * 3)
         await here.change("nightly", f"state = 'completed', finished_at = now(), run_id = '{RUN}'")
@@ -120,7 +120,7 @@ async def test_a_batch_that_completed_before_its_pause_is_reported(
 async def test_an_interrupt_ends_a_run_while_postgres_hangs(
     redis_url: str, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A query that never returns delays neither message nor end; the output says what is not known."""
+    """A query that never returns delays neither message nor exit; the output names what is unknown."""
     monkeypatch.setattr("scoreline.local.run_pause.PATIENCE", 0.5)
     monkeypatch.setattr("scoreline.local.supervisor.ABANDONED", 0.2)
 
@@ -167,7 +167,7 @@ async def test_a_cancelled_watch_ends_though_its_query_fails(
 
 
 def test_an_interrupt_before_anything_is_accepted_raises() -> None:
-    """Submission checks the state at every evaluation, and leaves nothing behind."""
+    """Submission checks the flag at every evaluation, and leaves no row behind."""
     with Interruption() as interruption:
         interruption.check()
         os.kill(os.getpid(), signal.SIGTERM)
@@ -175,8 +175,8 @@ def test_an_interrupt_before_anything_is_accepted_raises() -> None:
             interruption.check()
 
 
-def test_signals_are_as_before_afterwards() -> None:
-    """The handlers of before are back, and an ignored SIGHUP, as under nohup, stays ignored throughout."""
+def test_signal_handlers_are_restored() -> None:
+    """Earlier handlers are restored, and an ignored SIGHUP, as under nohup, stays ignored throughout."""
     before = [signal.getsignal(number) for number in SIGNALS]
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -1,4 +1,4 @@
-"""`scoreline observe`: one real run, after which every panel of every dashboard has been asked for."""
+"""`scoreline observe`: after one real run, the queries of every panel of every dashboard are run."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ needs_prometheus = pytest.mark.skipif(shutil.which("prometheus") is None, reason
 def test_every_panel_shows_something_after_a_real_run(
     tmp_path: Path, redis_url: str, postgres_url: str
 ) -> None:
-    """Each query is taken by a real Prometheus or Postgres, and brings rows unless calm is told by none."""
+    """Prometheus or Postgres accepts each query, and it returns rows unless the panel may be empty."""
     pytest.importorskip("opentelemetry.sdk")
     pytest.importorskip("anthropic")
     environ = {
@@ -46,16 +46,18 @@ def test_every_panel_shows_something_after_a_real_run(
         timeout=PATIENCE,
         check=False,
     )
-    told = json.loads(ran.stdout or "{}")
-    assert (told.get("problems"), ran.returncode) == ([], 0), ran.stderr
+    document = json.loads(ran.stdout or "{}")
+    assert (document.get("problems"), ran.returncode) == ([], 0), ran.stderr
     for page in DASHBOARDS:
-        shown = told["dashboards"][page.title]
-        assert [each["panel"] for each in shown] == [panel.title for panel in page.panels]
-        assert [each["error"] for each in shown] == [""] * len(shown)
+        panels = document["dashboards"][page.title]
+        assert [each["panel"] for each in panels] == [panel.title for panel in page.panels]
+        assert [each["error"] for each in panels] == [""] * len(panels)
 
 
-def test_without_prometheus_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Before anything is started."""
+def test_without_prometheus_the_error_names_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The error comes before anything is started."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Problem, match="apt install prometheus"):
         run_observe(as_json=False, keep=False)
@@ -63,7 +65,7 @@ def test_without_prometheus_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_guarded_program_ends_with_its_manager():
-    """However that went: its end of the pipe is closed."""
+    """Its end of the pipe is closed, however the manager ends."""
     guard = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "scoreline.local.observe.guarded", "sleep", "600"),
         stdin=asyncio.subprocess.PIPE,

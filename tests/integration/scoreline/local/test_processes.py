@@ -1,4 +1,4 @@
-"""The local process manager: in which order it stops its children, and how it ends them at once."""
+"""The local process manager: the order in which it stops its children, and how it kills them."""
 
 import os
 import sys
@@ -27,8 +27,8 @@ while True:
 """
 
 
-async def test_those_that_serve_others_are_stopped_after_them(tmp_path: Path) -> None:
-    """What an executor finishes at the very end still finds a storage worker."""
+async def test_services_are_stopped_after_the_processes_that_use_them(tmp_path: Path) -> None:
+    """The last events of an executor still reach a storage worker."""
     log = tmp_path / "log"
     log.touch()
     async with process_manager({}) as manager:
@@ -38,8 +38,8 @@ async def test_those_that_serve_others_are_stopped_after_them(tmp_path: Path) ->
     assert log.read_text().split("\n")[2:4] == ["executor stopped", "storage stopped"]
 
 
-async def test_children_that_are_killed_get_no_last_words(tmp_path: Path) -> None:
-    """Whoever interrupts a second time is in a hurry."""
+async def test_killed_children_get_no_grace_period(tmp_path: Path) -> None:
+    """A second interrupt kills all children at once."""
     log = tmp_path / "log"
     log.touch()
     async with process_manager({}) as manager:
@@ -54,7 +54,7 @@ FAILS = "import sys; sys.exit(int(sys.argv[1]))"
 
 
 async def test_a_child_that_cannot_start_is_given_up_after_three_tries(tmp_path: Path) -> None:
-    """It is reported once, with where its last words are; its exit codes are kept."""
+    """It is reported once, with the path of its log; its exit codes are kept."""
     reported: list[Child] = []
     with (tmp_path / "log").open("ab") as log:
         async with process_manager({}, log_to=log, on_failure=reported.append) as manager:
@@ -65,8 +65,8 @@ async def test_a_child_that_cannot_start_is_given_up_after_three_tries(tmp_path:
 
 
 @pytest.mark.parametrize("code", [0, UNAVAILABLE])
-async def test_a_child_that_ends_well_or_finds_no_server_is_started_for_ever(code: int) -> None:
-    """A storage worker ends with 0 after a loss of Redis, and any child may start during an outage."""
+async def test_a_child_that_exits_with_0_or_finds_no_server_is_always_restarted(code: int) -> None:
+    """A storage worker exits with 0 after a loss of Redis, and any child may start during an outage."""
     reported: list[Child] = []
     async with process_manager({}, on_failure=reported.append) as manager:
         child = manager.keep("storage", [sys.executable, "-c", FAILS, str(code)])
@@ -75,7 +75,7 @@ async def test_a_child_that_ends_well_or_finds_no_server_is_started_for_ever(cod
 
 
 async def test_a_child_that_is_killed_has_not_failed_to_start() -> None:
-    """kill -9 is no reason to stop a run, however often it happens."""
+    """kill -9 does not stop a run, however often it happens."""
     reported: list[Child] = []
     kills = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     async with process_manager({}, on_failure=reported.append) as manager:
@@ -85,7 +85,7 @@ async def test_a_child_that_is_killed_has_not_failed_to_start() -> None:
 
 
 async def test_a_child_reports_that_it_has_started(tmp_path: Path) -> None:
-    """It finds the descriptor in its environment, and leaves it to none of the processes it starts."""
+    """It finds the descriptor in its environment, and passes it to none of its own children."""
     log = tmp_path / "log"
     ready = (
         "import os, sys; from scoreline.local.readiness import READY_FD, ready_report; ready_report()(); "

@@ -1,4 +1,4 @@
-"""BatchSupervisor a batch: what the driver does when one of its processes dies."""
+"""BatchSupervisor: what it does when one of its processes dies."""
 
 import asyncio
 import socket
@@ -25,8 +25,8 @@ SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 def driving(redis_url: str, root: Path) -> BatchSupervisor:
-    """A driver of a fleet that is not started."""
-    servers = Servers(redis_url, "postgresql://nobody.is.asked")
+    """A supervisor of a fleet that is not started."""
+    servers = Servers(redis_url, "postgresql://unused.invalid")
     console = Console(file=StringIO(), width=200)
     return BatchSupervisor(
         RunRequest("b", Fleet("b", 1)), servers, Settings(data_dir=root), console, Interruption()
@@ -41,7 +41,7 @@ async def started(manager: ProcessManager) -> Child:
 
 
 async def test_a_dead_executor_is_deregistered_at_once(redis_url: str, tmp_path: Path) -> None:
-    """Nobody waits until the heartbeat of a killed process runs out; that it was killed is said aloud."""
+    """The executor is deregistered before its heartbeat expires, and the kill is reported."""
     driver = driving(redis_url, tmp_path)
     async with AsyncExitStack() as stack:
         redis = await stack.enter_async_context(Redis.from_url(redis_url))
@@ -66,8 +66,8 @@ async def test_a_dead_executor_is_deregistered_at_once(redis_url: str, tmp_path:
 
 
 async def test_a_dead_executor_is_restarted_though_redis_is_away(tmp_path: Path) -> None:
-    """That it can't be killed off is no reason to stop: its heartbeat runs out by itself."""
-    driver = driving(f"unix://{tmp_path}/nobody.sock", tmp_path)
+    """A failed deregistration does not stop the run: the heartbeat expires by itself."""
+    driver = driving(f"unix://{tmp_path}/missing.sock", tmp_path)
     async with AsyncExitStack() as stack:
         manager = await stack.enter_async_context(driver.processes(stack))
         child = await started(manager)
@@ -77,8 +77,8 @@ async def test_a_dead_executor_is_restarted_though_redis_is_away(tmp_path: Path)
         await until(lambda: child.process and child.process.pid != before, 5)
 
 
-async def test_what_happens_beside_is_ended_with_the_fleet(redis_url: str, tmp_path: Path) -> None:
-    """Nothing that was begun beside a batch goes on after it."""
+async def test_background_tasks_end_with_the_fleet(redis_url: str, tmp_path: Path) -> None:
+    """No background task of a batch outlives it."""
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def beside(_manager: ProcessManager) -> None:

@@ -1,4 +1,4 @@
-"""One trace is one evaluation: from its acceptance over every attempt to the commit that ended it."""
+"""One trace is one evaluation: from its acceptance through every attempt to the commit that ended it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,18 +24,18 @@ async def logged(here: House, number: int = 1) -> dict[tuple[int, int], Event]:
 
 
 def named(spans: Sequence[ReadableSpan], name: str) -> list[ReadableSpan]:
-    """Pick the spans of a name."""
+    """Return the spans with a name."""
     return [span for span in spans if span.name == name]
 
 
 def trace_of(span: ReadableSpan) -> str:
-    """Write the id of a span's trace."""
+    """Format the id of a span's trace."""
     assert span.context
     return f"{span.context.trace_id:032x}"
 
 
 async def test_an_evaluation_has_a_trace_of_its_own(redis_url, postgres_url):
-    """It begins with the acceptance, each opening goes on with it, and publishing is part of it."""
+    """The trace begins with the acceptance; every opening and publication belongs to it."""
     async with house(redis_url, postgres_url) as here:
         with tracing_spans() as spans:
             await here.submit("nightly", 2)
@@ -67,8 +67,8 @@ async def test_an_evaluation_has_a_trace_of_its_own(redis_url, postgres_url):
         ]
 
 
-async def test_an_ending_from_outside_goes_on_with_the_trace(redis_url, postgres_url):
-    """Also what nobody was ever told of, and what an operator calls off."""
+async def test_a_terminal_event_of_the_coordinator_belongs_to_the_trace(redis_url, postgres_url):
+    """This holds for an evaluation that was never published, and for one that an operator cancels."""
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 1)
         await here.run_cycle()
@@ -78,8 +78,8 @@ async def test_an_ending_from_outside_goes_on_with_the_trace(redis_url, postgres
         assert events[2, 0].traceparent == events[1, 0].traceparent is not None
 
 
-async def test_where_nobody_records_spans_no_event_has_a_trace(redis_url, postgres_url, monkeypatch):
-    """Nothing is asked, and nothing is written."""
+async def test_without_tracing_no_event_has_a_trace(redis_url, postgres_url, monkeypatch):
+    """No sampling decision is made, and no trace field is written."""
     monkeypatch.setattr(telemetry, "is_tracing", lambda: False)
     async with house(redis_url, postgres_url) as here:
         with tracing_spans() as spans:
@@ -89,8 +89,8 @@ async def test_where_nobody_records_spans_no_event_has_a_trace(redis_url, postgr
         assert named(spans, "eval.coordinator.accept") == named(spans, "eval.coordinator.publish") == []
 
 
-async def test_what_is_of_no_evaluation_has_spans_of_its_own(redis_url, postgres_url):
-    """To submit a batch, to look at what has not moved, to try dead letters again."""
+async def test_work_outside_an_evaluation_has_its_own_spans(redis_url, postgres_url):
+    """Submitting a batch, scanning idle evaluations and retrying dead letters each have a span."""
     async with house(redis_url, postgres_url) as here:
         with tracing_spans() as spans:
             await here.submit("nightly", 2)
@@ -108,7 +108,7 @@ async def test_what_is_of_no_evaluation_has_spans_of_its_own(redis_url, postgres
 
 @pytest.mark.parametrize("is_traced", [True, False])
 async def test_the_commit_that_ended_an_evaluation_is_in_its_trace(is_traced):
-    """Once, and only where it is traced."""
+    """The span is written once, and only where the evaluation is traced."""
     world, trace = World(), "0123456789abcdef" * 2
     traceparent = f"00-{trace}-0123456789abcdef-01" if is_traced else None
     storage = world.storage()

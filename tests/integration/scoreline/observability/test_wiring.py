@@ -1,4 +1,4 @@
-"""Telemetry of real processes: what `/metrics` serves, what a collector gets, what is never said."""
+"""Telemetry of real processes: `/metrics`, export to a collector, and the absence of secrets."""
 
 import json
 import os
@@ -42,7 +42,7 @@ OF_THE_COORDINATOR = QUEUE_GAUGES | {"eval_queue_dlq_size"}
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """A model's API that repeats the key it was given, and a collector that keeps what it gets."""
+    """A model API that repeats the key it receives, and a collector that keeps its requests."""
 
     got: dict[str, list[bytes]]
 
@@ -50,14 +50,14 @@ class Receiver(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         type(self).got.setdefault(self.path, []).append(body)
         refused = self.path.endswith("/chat/completions")
-        said = json.dumps({"error": {"message": f"bad key {KEY}", "code": "nope"}}).encode()
+        reply = json.dumps({"error": {"message": f"bad key {KEY}", "code": "nope"}}).encode()
         self.send_response(401 if refused else 200)
         self.send_header("Content-Type", "application/json" if refused else "application/x-protobuf")
         self.end_headers()
-        self.wfile.write(said if refused else b"")
+        self.wfile.write(reply if refused else b"")
 
     def log_message(self, *_words: Any) -> None:
-        """Be quiet."""
+        """Log nothing."""
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def receiver() -> Iterator[tuple[str, dict[str, list[bytes]]]]:
 
 
 async def submit(redis_url: str, *targets: TargetSpec, each: int = 1) -> list[str]:
-    """Be the coordinator: a batch with a counted and a plain target, all of it traced."""
+    """Publish, as a coordinator, a batch with a metered and an unmetered target, all of it traced."""
     spec = BatchSpec(
         "batch",
         targets,
@@ -110,7 +110,7 @@ def model(url: str) -> TargetSpec:
 
 
 def fetched(folder: Path) -> str:
-    """What the one process serves that has left word."""
+    """Return the metrics of the one process that has registered its port."""
     for path in folder.glob("*.json"):
         [word] = json.loads(path.read_text())
         with urllib.request.urlopen(f"http://{word['targets'][0]}/metrics", timeout=5) as answer:
@@ -120,7 +120,7 @@ def fetched(folder: Path) -> str:
 
 @asynccontextmanager
 async def executor(redis_url: str, **environ: str) -> AsyncIterator[subprocess.Popen[bytes]]:
-    command = [SCORELINE, "worker", "start", "--id", "told", "--concurrency", "4"]
+    command = [SCORELINE, "worker", "start", "--id", "observed", "--concurrency", "4"]
     given = {"EVAL_REDIS_URL": redis_url, "OPENAI_API_KEY": KEY, "EVAL_WORKER_DRAIN": "1", **environ}
     with ended_in_any_case(command, given) as process:
         yield process
@@ -129,7 +129,7 @@ async def executor(redis_url: str, **environ: str) -> AsyncIterator[subprocess.P
 
 
 async def test_an_executor_serves_every_metric_of_the_document(redis_url, tmp_path):
-    """With no labels but those it names; and no key, in no metric and no span."""
+    """Its labels are those of the document, and no metric or span holds a key."""
     with receiver() as (url, _):
         ids = await submit(redis_url, PACED, model(url), each=3)
         word, spans = tmp_path / "word", tmp_path / "spans"
@@ -158,12 +158,12 @@ def _draws_the_tree(evaluation_id: str, spans: Path) -> None:
     drawn = scoreline("trace", evaluation_id, "--dir", str(spans))
     assert drawn.returncode == 0, drawn.stderr
     assert "eval.worker.process_task" in drawn.stdout
-    told = json.loads(scoreline("trace", evaluation_id, "--dir", str(spans), "--json").stdout)
-    assert told["trace_ids"] == [TRACE]
-    nobody = scoreline("trace", "nobody", EVAL_TRACE_DIR=str(spans))
-    assert nobody.returncode == 1
-    assert "EVAL_TRACE_RATIO" in nobody.stderr
-    assert "EVAL_TRACE_DIR" in scoreline("trace", "nobody").stderr
+    trace = json.loads(scoreline("trace", evaluation_id, "--dir", str(spans), "--json").stdout)
+    assert trace["trace_ids"] == [TRACE]
+    unknown = scoreline("trace", "unknown", EVAL_TRACE_DIR=str(spans))
+    assert unknown.returncode == 1
+    assert "EVAL_TRACE_RATIO" in unknown.stderr
+    assert "EVAL_TRACE_DIR" in scoreline("trace", "unknown").stderr
 
 
 def _has(text: str, wanted: list[Any]) -> bool:
@@ -176,7 +176,7 @@ def _labels(text: str, series: str) -> set[str]:
 
 
 async def test_a_collector_gets_metrics_and_spans(redis_url):
-    """Under the name of the job; what was not sent before is sent at the end."""
+    """They carry the service name; buffered ones are sent at shutdown."""
     with receiver() as (url, got):
         await submit(redis_url, PACED)
         environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "EVAL_METRICS_PORT": "1"}
@@ -208,8 +208,8 @@ def _service(resource: Any) -> str:
     return next(str(each.value.string_value) for each in resource.attributes if each.key == "service.name")
 
 
-def test_a_collector_that_is_gone_costs_a_moment_at_the_end():
-    """Not the many seconds for which the SDK would try."""
+def test_an_unreachable_collector_delays_shutdown_only_briefly():
+    """Shutdown does not wait for the SDK's own retries."""
     script = (
         "import time\n"
         "from eventlog import tracing\n"
@@ -249,23 +249,23 @@ print(json.dumps([name for name in sys.modules if name.startswith("scoreline.obs
 """
 
 
-def test_nothing_of_the_sdk_is_needed_where_nothing_is_asked_for(redis_url):
-    """A worker that was not asked for telemetry works without its packages, and loads nothing for it."""
+def test_without_telemetry_the_sdk_is_not_needed(redis_url):
+    """A worker without telemetry settings runs without the packages, and imports none of them."""
     loaded = _python(WITHOUT_THE_EXTRA, EVAL_REDIS_URL=redis_url)
     needed = {"logs", "telemetry_settings", "wiring", "thresholds", "alert_settings"}
     assert {name.rpartition(".")[2] for name in json.loads(loaded)} <= needed
 
 
 @pytest.mark.parametrize("variable", ["EVAL_METRICS_PORT", "EVAL_TRACE_DIR"])
-def test_without_the_packages_a_process_says_how_to_get_them(variable, redis_url):
-    """And ends."""
+def test_missing_packages_are_an_error_with_the_install_command(variable, redis_url):
+    """The process ends."""
     script = WITHOUT_THE_EXTRA.replace("assert not end.code, end.code", "print(end.code)")
     ended = _python(script, EVAL_REDIS_URL=redis_url, **{variable: "0"})
     assert ended.splitlines()[0] == "1"
 
 
-def test_a_port_that_is_taken_is_said_in_a_line(redis_url):
-    """With the way out."""
+def test_a_port_in_use_is_an_error_of_one_line(redis_url):
+    """The line has the remedy."""
     with receiver() as (url, _):
         taken = url.rpartition(":")[2]
         ended = scoreline("worker", "start", "--once", EVAL_REDIS_URL=redis_url, EVAL_METRICS_PORT=taken)

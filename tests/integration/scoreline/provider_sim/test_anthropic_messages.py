@@ -41,7 +41,7 @@ async def asking(key: str = "sim", **settings: object) -> AsyncIterator[tuple[Si
 
 
 async def test_a_message_is_answered():
-    """With an id, usage, a reason to stop and the name of the request."""
+    """The reply has an id, usage, a stop reason and a request id."""
     async with asking(rpm=6_000) as (sim, client):
         raw = await client.messages.with_raw_response.create(**ASK)
         message = await raw.parse()
@@ -59,7 +59,7 @@ async def test_a_message_is_answered():
 
 
 async def test_a_streamed_message_is_the_same_message():
-    """All events come, in their order, and add up to what would have come at once."""
+    """All events arrive in order and add up to the non-streamed message."""
     async with asking() as (_, client):
         whole = await client.messages.create(**ASK)
         kinds = [event.type async for event in await client.messages.create(**ASK, stream=True)]
@@ -73,7 +73,7 @@ async def test_a_streamed_message_is_the_same_message():
 
 
 async def test_a_forced_tool_is_used():
-    """At once and streamed, with what its schema asks for."""
+    """The tool's input matches its schema, streamed or not."""
     form = {"tools": [TOOL], "tool_choice": {"type": "tool", "name": "verdict"}}
     async with asking(pass_rate=1) as (_, client):
         message = await client.messages.create(**ASK, **form)
@@ -87,7 +87,7 @@ async def test_a_forced_tool_is_used():
 
 
 async def test_a_schema_is_answered_in_json():
-    """Structured output is a text that parses."""
+    """Structured output is a text that parses as JSON."""
     async with asking(pass_rate=0) as (_, client):
         message = await client.messages.create(
             **ASK, output_config={"format": {"type": "json_schema", "schema": VERDICT}}
@@ -111,7 +111,7 @@ async def test_a_schema_is_answered_in_json():
     ],
 )
 async def test_errors_are_what_the_sdk_makes_of_the_real_ones(settings, change, error):
-    """Each by its name."""
+    """Each error has the SDK's exception type."""
     async with asking(**settings) as (_, client):
         if error == "RateLimitError":
             await client.messages.create(**ASK)
@@ -124,14 +124,14 @@ async def test_errors_are_what_the_sdk_makes_of_the_real_ones(settings, change, 
 
 
 async def test_a_prompt_too_long_is_refused_in_the_words_of_the_api():
-    """So that whoever looks for them finds them."""
+    """The message can be matched as the real one is."""
     async with asking(context_tokens=5) as (_, client):
         with pytest.raises(anthropic.BadRequestError, match=r"prompt is too long: \d+ tokens > 5 maximum"):
             await client.messages.create(**ASK)
 
 
 async def test_keys_are_accepted_either_way_and_one_is_needed():
-    """As a bearer or in a header of its own; an empty one is none."""
+    """A bearer token or the header of the API is accepted; an empty key is refused."""
     async with provider(keys=["good"]) as sim, httpx2.AsyncClient(base_url=sim.base_url) as client:
         version = {"anthropic-version": "2023-06-01"}
         for headers, status in (
@@ -148,7 +148,7 @@ async def test_keys_are_accepted_either_way_and_one_is_needed():
 
 
 async def test_a_stream_may_end_badly():
-    """With an error event, with a reset, or by just ending, which the SDK passes on as httpx raises it."""
+    """An error event, a reset and an early end reach the SDK's caller, the last as httpx raises it."""
     async with asking(stream_error=1) as (sim, client):
         with pytest.raises(anthropic.APIStatusError, match="overloaded_error"):
             await _drained(client)
@@ -166,7 +166,7 @@ async def _drained(client: Any) -> None:
 
 
 async def test_garbage_with_a_good_status_is_garbage():
-    """A web page, which the SDK gives back as a text, and JSON that ends in the middle."""
+    """A web page, which the SDK returns as text, and truncated JSON."""
     async with asking(html=1) as (sim, client):
         assert (await client.messages.create(**ASK)).startswith("<!DOCTYPE html>")
         sim.change(html=0, truncated=1)
@@ -175,6 +175,6 @@ async def test_garbage_with_a_good_status_is_garbage():
 
 
 async def test_models_are_listed():
-    """Those that were given."""
+    """The list has the configured models."""
     async with asking(models=["a", "b"]) as (_, client):
         assert [model.id async for model in client.models.list()] == ["a", "b"]

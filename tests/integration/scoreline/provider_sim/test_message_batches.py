@@ -33,7 +33,7 @@ async def ended(client: Any, name: str) -> Any:
 
 
 async def test_a_batch_lives_from_creation_to_deletion():
-    """In progress with everything in processing, then ended with results, then gone."""
+    """It is in progress, then ended with results, then deleted."""
     async with asking(batch_seconds=1_000, mode="echo") as (sim, client):
         batch = await client.messages.batches.create(requests=requests(50))
         assert batch.id.startswith("msgbatch_")
@@ -58,7 +58,7 @@ async def test_a_batch_lives_from_creation_to_deletion():
 
 
 async def test_a_batch_ends_by_itself():
-    """After the time it takes, and the answers are those of single calls."""
+    """It ends after its configured time, with the answers that single calls would have."""
     async with asking(batch_seconds=0.05) as (_, client):
         batch = await client.messages.batches.create(requests=[{"custom_id": "one", "params": ASK}])
         await ended(client, batch.id)
@@ -66,8 +66,8 @@ async def test_a_batch_ends_by_itself():
         assert (await results(client, batch.id))["one"].message.content == alone.content
 
 
-async def test_requests_of_a_batch_fare_differently():
-    """Erred, expired and canceled ones are told apart, and the counts agree with the results."""
+async def test_requests_of_a_batch_have_different_results():
+    """Errored, expired and canceled requests are distinguished, and the counts agree with the results."""
     async with asking(batch_seconds=0, batch_errored=0.2, batch_expired=0.2, batch_canceled=0.2) as (
         _,
         client,
@@ -80,8 +80,8 @@ async def test_requests_of_a_batch_fare_differently():
     assert next(each for each in found if each.type == "errored").error.error.type == "api_error"
 
 
-async def test_a_request_that_makes_no_sense_errs_alone():
-    """Parameters are looked at when their turn comes."""
+async def test_an_invalid_request_fails_alone():
+    """Parameters are validated when the request is processed."""
     async with asking(batch_seconds=0) as (_, client):
         wrong = {"custom_id": "wrong", "params": {**ASK, "max_tokens": 0}}
         batch = await client.messages.batches.create(requests=[*requests(2), wrong])
@@ -92,7 +92,7 @@ async def test_a_request_that_makes_no_sense_errs_alone():
 
 @pytest.mark.parametrize("name", ["case-0", "", "a b", "x" * 65, "ü", "line\n"])
 async def test_one_bad_id_rejects_the_whole_batch(name):
-    """One that is there twice, too."""
+    """A duplicate id rejects the batch, too."""
     async with asking() as (sim, client):
         with pytest.raises(anthropic.BadRequestError, match="custom_id"):
             await client.messages.batches.create(
@@ -104,8 +104,8 @@ async def test_one_bad_id_rejects_the_whole_batch(name):
     assert sim.stats.batches_created == 0
 
 
-async def test_a_canceled_batch_ends_with_what_was_done():
-    """Canceling first, then ended; the rest is canceled."""
+async def test_a_canceled_batch_keeps_the_results_it_has():
+    """It is canceling first, then ended; requests without a result are canceled."""
     async with asking(batch_seconds=1_000) as (_, client):
         batch = await client.messages.batches.create(requests=requests(20))
         batch = await client.messages.batches.cancel(batch.id)
@@ -119,7 +119,7 @@ async def test_a_canceled_batch_ends_with_what_was_done():
 
 
 async def test_batches_are_listed_in_pages_newest_first():
-    """Forwards and backwards."""
+    """Pages can be read forwards and backwards."""
     async with asking() as (_, client):
         made = [(await client.messages.batches.create(requests=requests(1))).id for _ in range(5)]
         newest_first = made[::-1]
@@ -133,8 +133,8 @@ async def test_batches_are_listed_in_pages_newest_first():
             await client.messages.batches.list(limit=0)
 
 
-async def test_a_batch_nobody_heard_of_is_found_by_listing():
-    """The connection broke after it was made."""
+async def test_a_batch_with_a_lost_response_is_found_by_listing():
+    """The connection broke after the batch was created."""
     async with asking(batch_unheard=1) as (sim, client):
         with pytest.raises(anthropic.APIConnectionError):
             await client.messages.batches.create(requests=requests(3))
@@ -143,8 +143,8 @@ async def test_a_batch_nobody_heard_of_is_found_by_listing():
     assert sim.stats.of("batches.create", "batch_unheard") == 1
 
 
-async def test_batches_meet_overload_and_refuse_strangers():
-    """Like any other call."""
+async def test_batches_return_overload_and_authentication_errors():
+    """The batch API fails like any other call."""
     async with asking(overloaded=1) as (sim, client):
         with pytest.raises(anthropic.OverloadedError):
             await client.messages.batches.list()

@@ -25,8 +25,8 @@ async def asking(**settings: object) -> AsyncIterator[tuple[Simulator, Any]]:
         yield sim, client
 
 
-async def test_a_completion_and_its_stream_say_the_same():
-    """Chunks add up; the last one has the usage if it was asked for."""
+async def test_a_completion_and_its_stream_have_the_same_content():
+    """Chunks add up; the last one has the usage if it was requested."""
     async with asking(rpm=600, tpm=600_000) as (sim, client):
         raw = await client.chat.completions.with_raw_response.create(**ASK)
         whole = raw.parse()
@@ -45,7 +45,7 @@ async def test_a_completion_and_its_stream_say_the_same():
 
 
 async def test_functions_are_called_and_schemas_answered():
-    """At once and streamed."""
+    """This holds streamed and not streamed."""
     tool = {"type": "function", "function": {"name": "grade", "parameters": SCHEMA}}
     choice = {"type": "function", "function": {"name": "grade"}}
     form = {"type": "json_schema", "json_schema": {"name": "grade", "schema": SCHEMA}}
@@ -77,10 +77,10 @@ async def test_functions_are_called_and_schemas_answered():
     ],
 )
 async def test_errors_are_what_the_sdk_makes_of_the_real_ones(settings, change, error, code):
-    """Each by its name and code."""
+    """Each error has the SDK's exception type and code."""
     async with asking(**settings) as (sim, client):
         if error == "RateLimitError":
-            sim.stats.began()  # somebody else is being served
+            sim.stats.began()  # another request is in flight
         with pytest.raises(getattr(openai, error)) as caught:
             await client.chat.completions.create(**{**ASK, **change})
     assert type(caught.value).__name__ == error
@@ -88,7 +88,7 @@ async def test_errors_are_what_the_sdk_makes_of_the_real_ones(settings, change, 
 
 
 async def test_a_stream_may_end_with_an_error():
-    """Which the SDK raises."""
+    """The SDK raises it."""
     async with asking(stream_error=1) as (_, client):
         with pytest.raises(openai.APIError, match="had an error"):
             async for _ in await client.chat.completions.create(**ASK, stream=True):
@@ -96,6 +96,6 @@ async def test_a_stream_may_end_with_an_error():
 
 
 async def test_models_are_listed():
-    """In OpenAI's form."""
+    """The list is in OpenAI's format."""
     async with asking(models=["a", "b"]) as (_, client):
         assert [model.id async for model in client.models.list()] == ["a", "b"]

@@ -1,4 +1,4 @@
-"""The simulator's connections, its faults seen from the socket, and its back door."""
+"""The simulator's connections, its faults at the socket, and its control endpoints."""
 
 import asyncio
 import json
@@ -50,27 +50,27 @@ async def connected(sim: Simulator) -> tuple[asyncio.StreamReader, asyncio.Strea
 
 
 async def test_a_connection_serves_many_requests_even_sent_at_once():
-    """In their order."""
+    """Pipelined requests are answered in order."""
     async with provider(mode="echo") as sim:
         reader, writer = await connected(sim)
-        asked = [{**ASK, "messages": [{"role": "user", "content": str(i)}]} for i in range(5)]
-        writer.write(b"".join(map(raw, asked)))
-        said = [(await answer(reader))[1]["content"][0]["text"] for _ in asked]
+        requests = [{**ASK, "messages": [{"role": "user", "content": str(i)}]} for i in range(5)]
+        writer.write(b"".join(map(raw, requests)))
+        texts = [(await answer(reader))[1]["content"][0]["text"] for _ in requests]
         assert sim.connections == 1
         writer.close()
-    assert said == ["0", "1", "2", "3", "4"]
+    assert texts == ["0", "1", "2", "3", "4"]
 
 
-async def test_half_a_character_is_answered_with_a_sign():
-    """JSON can hold what UTF-8 can't."""
+async def test_a_lone_surrogate_is_replaced_in_the_answer():
+    """JSON can hold a lone surrogate, UTF-8 can't."""
     async with asking(mode="echo") as (_, client):
-        asked = json.dumps({**ASK, "messages": [{"role": "user", "content": "a\ud800"}]})
-        reply = await client.post("/v1/messages", content=asked)
+        body = json.dumps({**ASK, "messages": [{"role": "user", "content": "a\ud800"}]})
+        reply = await client.post("/v1/messages", content=body)
     assert reply.json()["content"][0]["text"] == "a?"
 
 
-async def test_nonsense_ends_the_connection_and_nothing_else():
-    """Whoever speaks no HTTP is not answered; others are."""
+async def test_an_invalid_request_closes_only_its_own_connection():
+    """A client that does not speak HTTP gets no answer; other clients do."""
     async with asking() as (sim, client):
         reader, writer = await connected(sim)
         writer.write(b"\x16\x03\x01 hello\r\n\r\n")
@@ -80,7 +80,7 @@ async def test_nonsense_ends_the_connection_and_nothing_else():
 
 
 async def test_many_connections_are_held_at_once():
-    """Three hundred calls under way together, each on a connection of its own."""
+    """Three hundred calls are in flight together, each on its own connection."""
     async with provider(latency=1_000) as sim:
         pairs = await asyncio.gather(*(connected(sim) for _ in range(300)))
         for i, (_, writer) in enumerate(pairs):
@@ -92,8 +92,8 @@ async def test_many_connections_are_held_at_once():
 
 
 @pytest.mark.parametrize("fault", ["reset_before", "reset_midway"])
-async def test_a_reset_is_a_reset(fault):
-    """Not an end: the other side is told that the connection is gone."""
+async def test_a_reset_fault_resets_the_connection(fault):
+    """The client sees a connection reset, not an end of the stream."""
     async with provider(**{fault: 1}) as sim:
         reader, writer = await connected(sim)
         writer.write(raw(ASK))
@@ -105,7 +105,7 @@ async def test_a_reset_is_a_reset(fault):
 
 
 async def test_half_of_the_reply_comes_before_the_reset():
-    """A status of 200, and a body that does not hold what it promised."""
+    """The status is 200, and the body is shorter than its content length."""
     async with provider(reset_midway=1) as sim:
         reader, writer = await connected(sim)
         writer.write(raw(ASK))
@@ -125,15 +125,15 @@ async def test_half_of_the_reply_comes_before_the_reset():
         ("PUT", BATCHES, 404),
     ],
 )
-async def test_what_is_not_there_is_not_found(method, path, status):
-    """In the words of the API."""
+async def test_an_unknown_path_is_not_found(method, path, status):
+    """The error has the API's format."""
     async with asking() as (_, client):
         reply = await client.request(method, path)
     assert (reply.status_code, reply.json()["error"]["type"]) == (status, "not_found_error")
 
 
 async def test_a_body_too_large_is_refused_after_it_was_read():
-    """So that whoever sends it hears why; bodies that are no JSON are refused, too."""
+    """The sender can read the reason; bodies that are not JSON are refused, too."""
     async with asking() as (_, client):
         large = await client.post("/v1/messages", content=b" " * (33 * 1024 * 1024))
         wrong = await client.post("/v1/messages", content=b"{")
@@ -146,7 +146,7 @@ async def test_a_body_too_large_is_refused_after_it_was_read():
 
 
 async def test_settings_and_counts_are_there_while_it_runs():
-    """Seen, changed and forgotten by HTTP; a wrong name changes nothing."""
+    """HTTP requests read, change and reset them; an unknown name changes nothing."""
     async with asking(keys=["sim"]) as (sim, client):
         assert (await client.post("/_sim/settings", json={"mode": "text", "text": "New."})).json()[
             "text"
@@ -161,8 +161,8 @@ async def test_settings_and_counts_are_there_while_it_runs():
         assert sim.settings.answers.text == "New."
 
 
-async def test_an_outage_breaks_what_is_under_way_and_what_comes():
-    """Until it is over; the back door stays open."""
+async def test_an_outage_breaks_current_and_new_requests():
+    """It lasts until it is switched off; the control endpoints stay available."""
     async with asking(latency=1_000) as (sim, client):
         under_way = asyncio.create_task(client.post("/v1/messages", json=ASK))
         await until(lambda: sim.stats.in_flight == 1)
@@ -178,7 +178,7 @@ async def test_an_outage_breaks_what_is_under_way_and_what_comes():
 
 
 async def test_a_large_batch_goes_through_a_file():
-    """Five thousand requests of a kilobyte each, and as many results."""
+    """A batch has five thousand requests of a kilobyte each, and as many results."""
     body = {**ASK, "messages": [{"role": "user", "content": "x" * 1_000}]}
     requests = [{"custom_id": f"c{i}", "params": body} for i in range(5_000)]
     async with asking(batch_seconds=0, mode="text") as (_, client):
@@ -189,8 +189,8 @@ async def test_a_large_batch_goes_through_a_file():
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_the_command_says_where_it_is_and_stops_when_told(number):
-    """With exit code 0, even while somebody is being served."""
+async def test_the_command_prints_its_address_and_stops_on_a_signal(number):
+    """It exits with 0, even while a request is in flight."""
     argv = [sys.executable, "-m", "scoreline", "provider-sim", "--port", "0", "--json", "--latency", "1000"]
     process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
@@ -213,7 +213,7 @@ async def test_the_command_says_where_it_is_and_stops_when_told(number):
     "flags", [["--mode", "loud"], ["--answers", "nowhere.json"], ["--host", "203.0.113.1"]]
 )
 async def test_flags_that_make_no_sense_are_explained_in_a_line(flags):
-    """With exit code 1, and no traceback."""
+    """The command exits with 1, without a traceback."""
     argv = [sys.executable, "-m", "scoreline", "provider-sim", *flags]
     process = await asyncio.create_subprocess_exec(*argv, stderr=asyncio.subprocess.PIPE)
     _, errors = await process.communicate()

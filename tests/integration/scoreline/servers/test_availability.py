@@ -1,4 +1,4 @@
-"""What a person is told before any work starts, when a service is not as it must be."""
+"""The error that a command reports before any work starts, when a server is unfit."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,7 +26,7 @@ async def complaint(check: Check, url: str) -> str:
 
 @asynccontextmanager
 async def listener(reply: bytes | None) -> AsyncIterator[int]:
-    """The port of a server that gives everyone the same reply, or (None) never answers."""
+    """The port of a server that sends every client the same reply, or (None) never answers."""
     writers = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -51,8 +51,8 @@ async def test_good_servers_pass(redis_url: str, postgres_url: str) -> None:
     await check_postgres(postgres_url)
 
 
-async def test_refused_connections_say_what_to_do() -> None:
-    """A server that is not there is told apart, and the way out is named."""
+async def test_a_refused_connection_is_reported_with_the_remedy() -> None:
+    """Each missing server has its own error, with the remedy."""
     assert await complaint(check_redis, "redis://127.0.0.1:1") == (
         "Redis at redis://127.0.0.1:1 does not answer (connection refused). "
         "Start it, or unset EVAL_REDIS_URL to use the embedded server."
@@ -70,10 +70,10 @@ async def test_missing_sockets_are_named_as_such() -> None:
 
 
 @pytest.mark.parametrize(("check", "scheme"), [(check_redis, "redis"), (check_postgres, "postgresql")])
-async def test_server_that_never_answers_is_given_up(
+async def test_a_server_that_never_answers_times_out(
     check: Check, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A host that accepts and then says nothing costs a moment, not for ever."""
+    """A host that accepts the connection and sends nothing delays the check only briefly."""
     monkeypatch.setattr(preflight, "_PATIENCE", 0.1)
     async with listener(reply=None) as port:
         message = await complaint(check, f"{scheme}://127.0.0.1:{port}/0")
@@ -93,7 +93,7 @@ async def test_server_that_never_answers_is_given_up(
     ],
 )
 async def test_bad_urls_are_explained_without_being_quoted(check: Check, url: str) -> None:
-    """What cannot be parsed cannot be redacted either, so an example is shown instead."""
+    """A URL that cannot be parsed cannot be redacted either, so the error has an example instead."""
     message = await complaint(check, url)
     assert "is not a valid URL. Write it as" in message
     assert "secret" not in message
@@ -110,13 +110,13 @@ async def test_bad_urls_are_explained_without_being_quoted(check: Check, url: st
     ],
 )
 def test_passwords_are_redacted_however_they_are_written(url: str) -> None:
-    """No form of password survives, escaped well or badly, and the host stays readable."""
+    """No form of password is printed, escaped well or badly, and the host stays readable."""
     assert "secret" not in redact(url)
     assert "host" in redact(url)
 
 
-async def test_wrong_login_is_not_called_an_outage(redis_url: str) -> None:
-    """Credentials that are not accepted are named as the reason, and never shown."""
+async def test_a_wrong_login_is_not_reported_as_an_outage(redis_url: str) -> None:
+    """The error names refused credentials as the reason, and never prints them."""
     async with Redis.from_url(redis_url) as client:
         await client.acl_setuser("guest", enabled=True, passwords=["+right"], commands=["+@all"])
         try:
@@ -127,8 +127,8 @@ async def test_wrong_login_is_not_called_an_outage(redis_url: str) -> None:
     assert "wrong" not in message
 
 
-async def test_user_without_info_is_told_what_to_grant(redis_url: str) -> None:
-    """A login too narrow to be checked says which right it lacks."""
+async def test_user_without_info_gets_the_right_to_grant(redis_url: str) -> None:
+    """The error names the right that the login lacks."""
     async with Redis.from_url(redis_url) as client:
         await client.acl_setuser("guest", enabled=True, passwords=["+right"], commands=["-info"])
         try:
@@ -139,7 +139,7 @@ async def test_user_without_info_is_told_what_to_grant(redis_url: str) -> None:
 
 
 async def test_missing_database_is_named(postgres_url: str) -> None:
-    """A server without the database is not called unreachable."""
+    """A server without the database is not reported as unreachable."""
     url = urlsplit(postgres_url)._replace(path="/nowhere").geturl()
     assert "(no such database or role)" in await complaint(check_postgres, url)
 
@@ -155,14 +155,14 @@ async def test_missing_database_is_named(postgres_url: str) -> None:
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not answer as a Redis does"),
     ],
 )
-async def test_unfit_redis_is_told_apart(reply: bytes, problem: str) -> None:
-    """Too old, a replica, loading, locked or something else altogether: each has its words."""
+async def test_unfit_redis_is_distinguished(reply: bytes, problem: str) -> None:
+    """Too old, a replica, loading, locked or not Redis at all: each has its own message."""
     async with listener(reply) as port:
         assert problem in await complaint(check_redis, f"redis://127.0.0.1:{port}")
 
 
 async def test_read_only_postgres_is_refused(postgres_url: str) -> None:
-    """A database that takes no writes fails the check, not the first write."""
+    """A read-only database fails the check, not the first write."""
     async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as admin:
         name = urlsplit(postgres_url).path[1:].encode()
         await admin.execute(b"ALTER DATABASE %s SET default_transaction_read_only = on" % name)
@@ -170,6 +170,6 @@ async def test_read_only_postgres_is_refused(postgres_url: str) -> None:
 
 
 async def test_old_postgres_is_refused(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server older than what we ask for is refused with its version."""
+    """A server below the minimum version is refused with its version."""
     monkeypatch.setattr(preflight, "_OLDEST_POSTGRES", 99)
     assert "is too old (version" in await complaint(check_postgres, postgres_url)

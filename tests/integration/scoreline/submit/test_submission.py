@@ -1,4 +1,4 @@
-"""What people get wrong when they ask for a batch: each is told in one line, and nothing is accepted."""
+"""Errors of a submission: each is reported in one line, and no batch is accepted."""
 
 import asyncio
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ BACKENDS = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with files that are not as they should be, which is where we are."""
+    """The working directory, with invalid files."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
@@ -94,13 +94,13 @@ def batch(*arguments: str, environ: Mapping[str, str]) -> Result:
     return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", **environ})
 
 
-def test_what_makes_no_sense_is_refused_with_its_place(folder: Path, urls: dict[str, str]) -> None:
-    """File and line, or flag; the nearest name; and not one batch is accepted, not even a part of one."""
-    for flags, said in REFUSED.items():
+def test_an_invalid_submission_is_refused_with_its_place(folder: Path, urls: dict[str, str]) -> None:
+    """The error has file and line, or flag, and the nearest name; no part of a batch is accepted."""
+    for flags, message in REFUSED.items():
         environ = {} if "--distributed" in flags else urls
         ran = batch("run", *flags, environ=environ)
         assert isinstance(ran.exception, Problem), (flags, ran.exception, ran.output)
-        assert said in str(ran.exception), (flags, str(ran.exception))
+        assert message in str(ran.exception), (flags, str(ran.exception))
         assert ran.stdout == ""
     with psycopg.connect(urls["EVAL_POSTGRES_URL"]) as conn:
         assert conn.execute("SELECT count(*) FROM batches").fetchone() == (0,)
@@ -109,18 +109,18 @@ def test_what_makes_no_sense_is_refused_with_its_place(folder: Path, urls: dict[
 
 @pytest.mark.parametrize("words", MISUSED, ids=" ".join)
 def test_misuse_ends_with_2(words: tuple[str, ...]) -> None:
-    """A flag that is unknown or out of range is a matter of usage, told before any server is asked."""
+    """An unknown flag or a flag out of range is a usage error, reported before any server is contacted."""
     ran = batch(*words, environ={})
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert MISUSED[words] in " ".join(ran.stderr.replace("│", " ").split())
 
 
 def test_a_queue_that_is_not_there_is_named(folder: Path) -> None:
-    """Backends of other places, of one process only, or of nobody; and settings that nobody reads."""
-    for name, said in BACKENDS.items():
+    """An unknown, unavailable or in-process backend is an error, and so is an unknown setting."""
+    for name, message in BACKENDS.items():
         ran = batch("run", *ASKED, "good.jsonl", environ={"EVAL_QUEUE_BACKEND": name})
         assert isinstance(ran.exception, Problem), name
-        assert str(ran.exception).startswith(f"EVAL_QUEUE_BACKEND={name}: {said}")
+        assert str(ran.exception).startswith(f"EVAL_QUEUE_BACKEND={name}: {message}")
     ran = batch("run", *ASKED, "good.jsonl", environ={"EVAL_WORKER_CONCURENCY": "3"})
     assert isinstance(ran.exception, SettingsError)
     assert "Did you mean EVAL_WORKER_CONCURRENCY?" in str(ran.exception)
@@ -128,7 +128,7 @@ def test_a_queue_that_is_not_there_is_named(folder: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "retry", "cancel"])
 def test_an_unknown_batch_names_those_near_it(folder: Path, urls: dict[str, str], verb: str) -> None:
-    """Whoever asks something of a batch is helped as much as whoever looks at one."""
+    """Commands that change a batch suggest near names like those that show one."""
     ran = batch("run", *ASKED, "good.jsonl", "--detach", "--distributed", environ=urls)
     assert ran.exit_code == 0, ran.exception
     with psycopg.connect(urls["EVAL_POSTGRES_URL"]) as conn:
@@ -137,8 +137,10 @@ def test_an_unknown_batch_names_those_near_it(folder: Path, urls: dict[str, str]
     assert str(ran.exception) == f"There is no batch {batch_id}x. Nearest: {batch_id}"
 
 
-def test_retrying_what_was_not_given_up_is_told(folder: Path, urls: dict[str, str]) -> None:
-    """Nothing to retry is no error; an evaluation that was named in vain is one."""
+def test_retrying_an_evaluation_without_a_dead_letter_is_reported(
+    folder: Path, urls: dict[str, str]
+) -> None:
+    """Nothing to retry is no error; a named evaluation without a dead letter is one."""
     ran = batch("run", *ASKED, "good.jsonl", "--detach", "--distributed", environ=urls)
     batch_id = ran.stderr.partition(":")[0]
     ran = batch("retry", batch_id, "--json", environ=urls)
@@ -147,8 +149,8 @@ def test_retrying_what_was_not_given_up_is_told(folder: Path, urls: dict[str, st
     assert f"nonsense: not among what was given up of {batch_id}" in str(ran.exception)
 
 
-def test_a_batch_without_an_evaluator_says_so(folder: Path, urls: dict[str, str]) -> None:
-    """A batch whose answers are only recorded is announced as not scored."""
+def test_a_batch_without_an_evaluator_is_reported_as_not_scored(folder: Path, urls: dict[str, str]) -> None:
+    """The output of a batch whose answers are only recorded states that they are not scored."""
     ran = batch(
         "run", "--target", "simulated", "--dataset", "good.jsonl", "--detach", "--distributed", environ=urls
     )
@@ -158,7 +160,7 @@ def test_a_batch_without_an_evaluator_says_so(folder: Path, urls: dict[str, str]
 async def test_a_database_that_goes_away_at_submission_is_explained(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as for want of disk space: no traceback, no driver's words, and what to do."""
+    """A full disk, for example, gives no traceback and no driver's text, but the remedy."""
 
     async def granted(*_: object) -> None: ...
 
@@ -168,7 +170,7 @@ async def test_a_database_that_goes_away_at_submission_is_explained(
     monkeypatch.setattr(submitting, "check_privileges", granted)
     monkeypatch.setattr(PostgresLedger, "now", now)
     plan = make_plan(None, {"mode": "simulated"}, folder=folder)
-    servers = Servers("redis://nobody", "postgresql://me:hunter2@127.0.0.1:1/nobody")
-    with pytest.raises(Problem, match="accepted whole or not at all") as told:
+    servers = Servers("redis://unused", "postgresql://me:hunter2@127.0.0.1:1/none")
+    with pytest.raises(Problem, match="accepted whole or not at all") as raised:
         await submitting.submit(plan, servers, Settings(), Console(quiet=True))
-    assert "hunter2" not in str(told.value)
+    assert "hunter2" not in str(raised.value)

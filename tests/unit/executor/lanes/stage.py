@@ -89,7 +89,7 @@ def _headroom(limit: float | None, bucket: Bucket | None) -> Headroom:
 
 @dataclass
 class Executor:
-    """Wants as much as it has slots for, and asks when it is reported to."""
+    """An executor that has a fixed number of slots and requests permits only when the test calls it."""
 
     name: str
     slots: int = 200

@@ -47,7 +47,7 @@ def test_tokens_are_used_up_though_they_were_estimated_five_times_wrong(estimate
 
 
 def test_tokens_that_only_headers_limit_are_used_up_as_well():
-    """Without a word from the user, too."""
+    """Also where the policy gives no limit."""
     fleet = Fleet(Provider(Random(4), tpm=TPM, reports_limits=True), LanePolicy(), estimate=40.0)
     fleet.run(60)
     assert fleet.provider.tokens_between(0, 60) >= 0.97 * TPM
@@ -55,8 +55,8 @@ def test_tokens_that_only_headers_limit_are_used_up_as_well():
 
 
 @pytest.mark.parametrize(("retry_after", "share"), [(None, 0.94), (1.0, 0.94), (5.0, 0.75)])
-def test_a_limit_that_no_one_reports_is_found(retry_after, share):
-    """By what goes through when some are refused; a refusal costs as long a pause as it asks for."""
+def test_an_unadvertised_limit_is_found(retry_after, share):
+    """AIMD finds the limit from the calls that succeed; a refusal pauses the lane for its Retry-After."""
     for seed in (5, 6, 7):
         fleet = Fleet(Provider(Random(seed), rpm=RPM, retry_after=retry_after), LanePolicy())
         fleet.run(60)

@@ -190,11 +190,13 @@ async def test_a_closed_judge_lane_frees_the_slot_and_the_answer_stays():
 
 
 @virtually
-async def test_what_came_of_a_call_is_reported():
-    """A refusal for too many calls closes the lane for as long as was asked for; headers are passed on."""
+async def test_the_outcome_of_a_call_is_settled():
+    """A rate-limit refusal blocks the lane for its Retry-After; limits in headers reach the lane."""
     stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
-    stated = RateLimits(requests=Headroom(limit=50))
-    stage.target.how = raising(RateLimited("slow down", retry_after=timedelta(seconds=30), limits=stated))
+    advertised = RateLimits(requests=Headroom(limit=50))
+    stage.target.how = raising(
+        RateLimited("slow down", retry_after=timedelta(seconds=30), limits=advertised)
+    )
     await filled(stage, BATCH, 100)
     async with stage.executor():
         await asyncio.sleep(20)
@@ -206,10 +208,10 @@ async def test_what_came_of_a_call_is_reported():
 
 
 @virtually
-async def test_a_dead_provider_is_left_alone_but_for_a_probe():
-    """After a few failures no one is called until one call may try; when it goes well all go on."""
+async def test_a_dead_provider_gets_only_probes():
+    """The breaker opens after a few failures, lets one probe through, and closes when a probe succeeds."""
     stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
-    stage.target.how = raising(Unreachable("network", "no one there"))
+    stage.target.how = raising(Unreachable("network", "connection refused"))
     await filled(stage, BATCH, 500)
     async with stage.executor():
         await asyncio.sleep(25)
@@ -242,7 +244,7 @@ async def test_permits_of_what_was_interrupted_are_released():
 
 @virtually
 async def test_lanes_that_are_away_are_waited_for():
-    """Nothing is called unasked, and what was to be stated is stated later."""
+    """Without the lane store no call is made; outcomes are settled once it is back."""
     stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     await filled(stage, BATCH, 40)
     lanes.is_away = True

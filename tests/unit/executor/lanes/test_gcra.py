@@ -113,7 +113,7 @@ def test_the_bound_is_met_and_not_only_kept():
 
 
 def test_what_comes_back_at_once_is_granted_again():
-    """A permit that no one needed costs the others nothing, if none was granted since."""
+    """An unused permit costs other executors nothing, if none was granted since."""
     policy = LanePolicy(rpm=60.0)
     state, _ = grant_permits(LaneState(), START, AcquireRequest("lane", "a", 0, 1, policy=policy))
     state, grant = grant_permits(state, START + 1, AcquireRequest("lane", "a", 0, 1, policy=policy))

@@ -73,8 +73,8 @@ def test_many_calls_a_second_are_granted_a_few_at_a_time():
     assert slow.asks(1).ready_in == pytest.approx(9.75)
 
 
-def test_what_headers_report_counts_if_it_is_less():
-    """The lower of two limits holds, anyone named it."""
+def test_a_limit_in_headers_applies_if_it_is_lower():
+    """The lower of the policy's limit and the advertised limit applies."""
     lane = Lane(LanePolicy(rpm=600))
     lane.asks(1)
     assert lane.settles(CallOutcome.OK, limits=limits(60)).state.advertised_rpm == 60
@@ -127,8 +127,8 @@ def test_a_reservation_is_settled_to_what_was_used():
     assert lane.state.next_token_at == pytest.approx(due + 1.0)
 
 
-def test_what_calls_take_is_learnt():
-    """After the first the estimate of anyone asks counts no more."""
+def test_tokens_per_call_are_learnt():
+    """After the first settlement, the learnt average replaces the caller's estimate."""
     lane = Lane(LanePolicy(tpm=600_000)).settles(CallOutcome.OK, reserved=10.0, tokens=200)
     assert lane.asks(1, estimate=10).reserved == 200
     lane.settles(CallOutcome.OK, reserved=200.0, tokens=300)
@@ -236,8 +236,8 @@ def test_refusals_without_a_word_pause_for_longer_each_time(retry_after):
     )
 
 
-def test_a_rate_is_learnt_where_no_one_reports_one():
-    """Ten a second went through when the first was refused; it begins there, and soon tries more."""
+def test_a_rate_is_learnt_where_no_header_advertises_one():
+    """The first refusal sets the learnt rate to the measured 600 per minute; successes raise it again."""
     lane = Lane()
     for _ in range(50):
         lane.later(0.1).settles(CallOutcome.OK)
@@ -289,7 +289,7 @@ def test_failures_in_a_row_open_the_breaker_and_answers_between_them_do_not():
 
 
 def test_one_probe_in_the_whole_fleet():
-    """When its time is over one call goes out; who else asks is reported to look again."""
+    """The half-open breaker grants one probe; every other executor gets no permit and polls again."""
     lane = broken().later(30)
     assert lane.view.breaker == "half_open"
     assert lane.asks(5) == Grant(1, 0.0, BlockedBy.BREAKER, 1.0)
@@ -357,8 +357,8 @@ def test_since_is_when_it_began_to_hold_back_without_a_break():
     assert lane.later(60).view.blocked_by is None
 
 
-def test_a_block_and_an_open_breaker_are_reported_anyone_asks_or_not():
-    """And not any more when they have passed."""
+def test_a_view_reports_a_block_and_an_open_breaker_without_an_acquire_request():
+    """Once the block has expired, the view no longer reports it."""
     lane = Lane().settles(CallOutcome.FAILED, retry_after=10.0)
     assert lane.view.message == "Retry-After for 10 s more"
     assert lane.later(10).view.blocked_by is None

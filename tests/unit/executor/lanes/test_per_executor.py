@@ -31,8 +31,8 @@ async def test_each_takes_its_part_and_more_when_others_go():
         assert (await worker.view(AcquireRequest("one", "a", 0, 1, policy=POLICY))).rpm == 600
 
 
-async def test_what_headers_report_is_meant_for_all():
-    """The limit of an account is divided, anyone names it."""
+async def test_an_advertised_limit_is_divided_among_executors():
+    """The limit of an account is divided, whether the policy or a header gives it."""
     limits = RateLimits(Headroom(1_000, 800), Headroom(None, None))
     settled = AcquireRequest(
         "one",

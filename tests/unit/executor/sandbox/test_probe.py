@@ -33,7 +33,7 @@ def test_a_missing_bubblewrap_is_named_with_how_to_install_it() -> None:
 
 
 def test_a_bubblewrap_that_does_not_work_is_quoted(broken: str) -> None:
-    """What it stated is passed on, with what is usually behind it."""
+    """The check quotes bubblewrap's own error and adds the usual cause."""
     sentence = Sandbox(bubblewrap=broken).check()
     assert "No permissions to create new namespace" in sentence
     assert "seccomp" in sentence

@@ -135,7 +135,7 @@ async def test_connections_without_number_are_refused() -> None:
 
 
 async def test_nothing_is_left_of_a_run_that_was_listened_to() -> None:
-    """Its directory is gone, and no one can enter it while it is there but who was let in."""
+    """The report directory is removed after the run, and during the run only its owner can enter it."""
     async with listening() as reports:
         private = reports.directory.parent
         assert private.stat().st_mode & 0o777 == 0o700

@@ -155,7 +155,7 @@ async def test_a_reported_result_is_the_answer(engine: FakeEngine) -> None:
 async def test_what_goes_wrong_is_a_fault_and_leaves_no_container(
     engine: FakeEngine, image: str, fault: type[Exception], kind: str, words: str
 ) -> None:
-    """Each in its kind, with what to do or what was stated."""
+    """Each failure has its own kind, and its message holds the remedy or the program's output."""
     with pytest.raises(fault) as raised:
         await ask(engine, image, question(seconds=0.5))
     assert isinstance(raised.value, Permanent | Transient)
@@ -165,14 +165,14 @@ async def test_what_goes_wrong_is_a_fault_and_leaves_no_container(
 
 @pytest.mark.parametrize("image", ["hang", "flood"])
 async def test_what_goes_on_too_long_is_killed(engine: FakeEngine, image: str) -> None:
-    """It does not merely go unheard."""
+    """The container is killed, not merely ignored."""
     with pytest.raises((Permanent, Transient)):
         await ask(engine, image, question(seconds=0.5))
     assert "POST containers/kill" in engine.calls
 
 
 async def test_a_cancelled_run_leaves_no_container(engine: FakeEngine) -> None:
-    """Not even if anyone waits is cancelled again while it is being removed."""
+    """Not even if the call is cancelled a second time while its container is being removed."""
     container = target(engine, "hang")
     task = asyncio.create_task(container.call(question()))
     await until(lambda: "GET containers/logs" in engine.calls)
@@ -186,7 +186,7 @@ async def test_a_cancelled_run_leaves_no_container(engine: FakeEngine) -> None:
 
 
 async def test_an_engine_that_vanishes_is_worth_another_try(engine: FakeEngine) -> None:
-    """The run breaks off at once, and reports so."""
+    """The call ends at once with a transient error that names the engine."""
     container = target(engine, "hang")
     task = asyncio.create_task(container.call(question()))
     await until(lambda: "GET containers/logs" in engine.calls)
@@ -197,8 +197,8 @@ async def test_an_engine_that_vanishes_is_worth_another_try(engine: FakeEngine) 
 
 
 async def test_without_an_engine_there_is_no_hope(tmp_path: Path) -> None:
-    """The sentence reports where one was looked for."""
-    environ = {"DOCKER_HOST": f"unix://{tmp_path}/no one"}
+    """The error names the setting that gave the engine's address."""
+    environ = {"DOCKER_HOST": f"unix://{tmp_path}/missing.sock"}
     container = CONTAINER.make({"image": "shout"}, ExecutionEnvironment(environ=environ))
     with pytest.raises(Permanent, match="DOCKER_HOST") as refused:
         await container.call(question())
@@ -207,17 +207,17 @@ async def test_without_an_engine_there_is_no_hope(tmp_path: Path) -> None:
 
 
 async def test_a_missing_image_is_pulled_if_that_is_wished(engine: FakeEngine) -> None:
-    """Once; and where it can't be, the engine's words are passed on."""
+    """The image is pulled once; if the pull fails, the engine's error is passed on."""
     engine.in_registry["remote"] = shout
     assert (await ask(engine, "remote", pull=True)).answer.output == "HELLO!"
     with pytest.raises(Permanent, match="pull access denied"):
-        await ask(engine, "unheard-of", pull=True)
+        await ask(engine, "unknown", pull=True)
 
 
-async def test_input_that_no_one_reads_is_no_trouble(engine: FakeEngine) -> None:
-    """A program may end without having listened."""
-    engine.images["deaf"] = fail
-    reply = await ask(engine, "deaf", question("x" * 400_000), ok_exit_codes=[3])
+async def test_unread_input_does_not_fail_the_run(engine: FakeEngine) -> None:
+    """A program may end without reading its standard input."""
+    engine.images["no-reader"] = fail
+    reply = await ask(engine, "no-reader", question("x" * 400_000), ok_exit_codes=[3])
     assert reply.exit_code == 3
 
 

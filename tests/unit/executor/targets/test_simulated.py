@@ -83,7 +83,7 @@ async def test_a_case_without_an_expected_value_gets_an_answer_all_the_same():
 
 
 async def test_asking_a_recorded_target_means_that_nothing_was_recorded():
-    """Answers travel in the log: anyone still asks is reported so, for good."""
+    """Recorded answers travel in the log, so a call to a recorded target fails permanently."""
     target = RECORDED.make({"path": "answers.jsonl"}, HERE)
     with pytest.raises(Permanent, match="no answer was recorded for the case 'c'") as caught:
         await target.call(question())

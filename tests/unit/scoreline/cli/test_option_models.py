@@ -34,13 +34,13 @@ def invoked(*argv: str) -> tuple[int, str, list[object]]:
 
 
 def test_a_model_receives_its_flags():
-    """Flags and defaults alike, next to ordinary parameters."""
+    """A command gets flags and defaults alike, beside its ordinary parameters."""
     code, _, received = invoked("north", "--name", "brick", "--name", "rust", "--dry")
     assert (code, received) == (0, ["north", Colours(red=1, names=["brick", "rust"]), True])
 
 
 def test_the_bounds_of_a_field_are_checked():
-    """As they are for a parameter of the command itself."""
+    """A field's bounds are checked like those of an ordinary parameter."""
     code, output, received = invoked("north", "--red", "-1")
     assert code == 2
     assert "--red" in output
@@ -48,7 +48,7 @@ def test_the_bounds_of_a_field_are_checked():
 
 
 def test_help_lists_the_fields():
-    """And not the model."""
+    """Help shows each field as a flag, and not the model."""
     _, output, _ = invoked("--help")
     assert "Amount of red." in output
     assert "colours" not in output
@@ -79,19 +79,19 @@ def test_two_flags_are_one_key(options: ProviderBatchOptions, value: object) -> 
 
 @pytest.mark.parametrize(("batch_api", "fallback"), [(None, "never"), (False, "sync")])
 def test_a_fallback_without_the_batch_api_is_rejected(batch_api: bool | None, fallback: str) -> None:
-    """So is one that does not exist."""
+    """An unknown fallback is rejected, too."""
     with pytest.raises(typer.BadParameter):
         ProviderBatchOptions(batch_api=batch_api, batch_fallback=fallback).value()
 
 
 def test_run_options_become_a_placement(tmp_path):
-    """What `run`, `resume` and `retry` hand over."""
+    """The options of `run`, `resume` and `retry` give the same placement."""
     placement = RunOptions(workers=3, output=[tmp_path / "a.csv"]).placement(checks=False)
     assert (placement.workers, placement.outputs, placement.checks) == (3, (tmp_path / "a.csv",), False)
 
 
 def test_flags_of_the_simulator_are_its_settings():
-    """By the same names, with the same defaults."""
+    """Flags and settings have the same names and defaults."""
     defaults = {name: value for name, value in flat(SimulatorSettings()).items() if name != "answers"}
     changes = SimulatorOptions().changes()
     assert changes.keys() == defaults.keys()

@@ -1,4 +1,4 @@
-"""Secrets from files: what is taken, what is left alone, and what is said when one can't be had."""
+"""Secrets from files: which variables are read, which are left alone, and the errors."""
 
 from pathlib import Path
 
@@ -21,8 +21,8 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "name", ["EVAL_REDIS_URL", "EVAL_POSTGRES_URL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MY_OWN_API_KEY"]
 )
-def test_what_a_file_holds_takes_its_names_place(name, file):
-    """The URLs of the servers, and every key; the name of the file is gone afterwards."""
+def test_a_secret_replaces_the_variable_that_names_its_file(name, file):
+    """This holds for server URLs and every key; the `_FILE` variable is removed."""
     environ = {f"{name}_FILE": str(file), "PATH": "/bin"}
     open_secret_files(environ)
     assert environ == {name: SECRET, "PATH": "/bin"}
@@ -30,22 +30,22 @@ def test_what_a_file_holds_takes_its_names_place(name, file):
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "AWS_TOKEN_FILE", "EVAL_SHARDS_FILE", "_FILE"])
 def test_other_programs_files_are_left_alone(name):
-    """A name that ends like ours does not make a secret of a file."""
+    """A variable that ends in `_FILE` but belongs to another program is not read."""
     environ = {name: "/nowhere"}
     open_secret_files(environ)
     assert environ == {name: "/nowhere"}
     assert not names_secret_file(name)
 
 
-def test_a_name_that_says_nothing_is_dropped():
-    """Compose passes on what was not set as nothing."""
+def test_an_empty_variable_is_dropped():
+    """Compose passes an unset variable on as an empty one."""
     environ = {"OPENAI_API_KEY_FILE": "", "OPENAI_API_KEY": "given"}
     open_secret_files(environ)
     assert environ == {"OPENAI_API_KEY": "given"}
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "can't be read from"),
         (b"", "which is empty"),
@@ -55,12 +55,12 @@ def test_a_name_that_says_nothing_is_dropped():
         (b"hunter2\xff", "which is not text"),
     ],
 )
-def test_a_secret_that_can_not_be_had_is_an_error_that_does_not_tell_it(content, said, tmp_path):
-    """Missing, empty, too much, no text: each in one line that names variable and file."""
+def test_an_unreadable_secret_is_an_error_without_its_content(content, message, tmp_path):
+    """Missing, empty, too large or not text: one line names the variable and the file."""
     path = tmp_path / "secret"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(SecretFileError, match=said) as refused:
+    with pytest.raises(SecretFileError, match=message) as refused:
         open_secret_files({"EVAL_REDIS_URL_FILE": str(path)})
     assert refused.value.variable == "EVAL_REDIS_URL_FILE"
     assert str(path) in str(refused.value)
@@ -69,13 +69,13 @@ def test_a_secret_that_can_not_be_had_is_an_error_that_does_not_tell_it(content,
 
 
 def test_a_secret_that_is_given_twice_is_an_error(file):
-    """Nobody has to guess which one counts."""
+    """It would be ambiguous which value applies."""
     with pytest.raises(SecretFileError, match="both set"):
         open_secret_files({"EVAL_REDIS_URL": "redis://here", "EVAL_REDIS_URL_FILE": str(file)})
 
 
-def test_a_command_says_in_one_line_what_is_wrong():
-    """Whoever forgot a secret reads which one, without a traceback."""
+def test_a_command_reports_a_missing_secret_in_one_line():
+    """The error names the secret, without a traceback."""
     ended = scoreline("worker", "check", "--no-sandbox", EVAL_REDIS_URL_FILE="/nowhere/at/all")
-    said = "EVAL_REDIS_URL_FILE can't be read from /nowhere/at/all (No such file or directory)."
-    assert (ended.returncode, ended.stderr) == (1, f"error: {said}\n")
+    message = "EVAL_REDIS_URL_FILE can't be read from /nowhere/at/all (No such file or directory)."
+    assert (ended.returncode, ended.stderr) == (1, f"error: {message}\n")

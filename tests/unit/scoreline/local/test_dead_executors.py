@@ -1,4 +1,4 @@
-"""Executors whose process has died are taken off the executor registry, and nobody else is."""
+"""Executors whose process has died are removed from the executor registry, and no others."""
 
 import pytest
 
@@ -19,8 +19,8 @@ DEAD = ExecutorInstance("b-0-aaaa", "b-0", "here", 42)
     ],
     ids=["another process", "another host", "another fleet", "a fleet whose name begins alike"],
 )
-async def test_only_the_dead_are_struck_off(other: ExecutorInstance) -> None:
-    """The dead one goes at once, a heartbeat before its time; others stay."""
+async def test_only_dead_executors_are_deregistered(other: ExecutorInstance) -> None:
+    """A dead executor is removed before its heartbeat expires; live ones stay."""
     executor_registry = MemoryExecutorRegistry(lambda: 0.0)
     for instance in (DEAD, other):
         await executor_registry.heartbeat(instance)

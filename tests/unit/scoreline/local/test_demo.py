@@ -1,4 +1,4 @@
-"""The pieces of the demo: what it ships, what must come out, and whom it may kill."""
+"""The pieces of the demo: its data, its expected figures, and which executor it may kill."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -55,43 +55,43 @@ def outcome(**changes: object) -> Outcome:
 
 
 def test_the_published_figures_are_45_and_65():
-    """The authors' own verdicts, as they are shipped, add up to the figures that the demo promises."""
+    """The published verdicts in the data add up to the figures that the demo promises."""
     found = gsm8k.published(TARGETS)
     assert [sum(found[target].values()) for target in TARGETS] == [45, 65]
     assert all(list(found[target]) == [str(place) for place in range(1, 201)] for target in TARGETS)
 
 
-async def test_what_is_shipped_is_a_whole_batch():
-    """The spec beside the data makes 400 evaluations, each with its recorded answer; nobody is asked."""
+async def test_the_demo_data_is_a_whole_batch():
+    """The spec makes 400 evaluations, each with its recorded answer; no target is called."""
     evaluations = await submitted(make_plan(gsm8k.SPEC, {}, folder=Path.cwd()))
     assert len(evaluations) == 400
     assert all(each.answer and each.answer.output for each in evaluations)
 
 
 def test_the_license_lies_beside_the_data():
-    """Whoever gets the data gets the terms, too."""
+    """The data is distributed together with its license."""
     text = (gsm8k.FOLDER / "LICENSE").read_text(encoding="utf-8")
     assert text.startswith("MIT License")
     assert "OpenAI" in text
 
 
-def test_verdicts_are_held_against_the_published_ones_one_by_one():
-    """As many passed, but not the same ones: the sum alone would not show it."""
+def test_verdicts_are_compared_with_the_published_ones_one_by_one():
+    """Different evaluations that pass are reported even if their number is the same."""
     records = [record(1, passed=True), record(2, passed=False), record(1, passed=True, target="b")]
     [found] = target_results(records, {"a": {"1": False, "2": True}})
     assert found == TargetResult("a", total=2, passed=1, published=1, differing=2)
 
 
 def test_both_kinds_of_failure_are_shown():
-    """A wrong number, and an answer without one, however many wrong numbers come first."""
+    """A wrong number, and an answer without a number, however many wrong numbers come first."""
     wrong = [record(n, passed=False, reason="numeric: expected '1', got '2'") for n in range(9)]
     without = [record(10, passed=False, reason="numeric: 'A:' does not match the output: ''")]
     shown = some_failed([record(0, passed=True), *wrong, *without], of_each=1)
     assert shown == [wrong[0], without[0]]
 
 
-def test_a_good_outcome_has_nothing_to_complain_of():
-    """What machines read says so, too."""
+def test_a_good_outcome_reports_no_problem():
+    """The JSON document has no problem either."""
     assert list(complaints(outcome())) == []
     found = document(outcome())
     assert (found["batch_id"], found["verified"], found["retried"]) == ("demo", True, 1)
@@ -109,13 +109,13 @@ def test_a_good_outcome_has_nothing_to_complain_of():
         ({"verified": VerificationResult("demo", 400, 9, open=3)}, "3 evaluations have not ended"),
     ],
 )
-def test_what_is_not_as_it_must_be_is_named(changes, message):
-    """Any of these makes the demo end with 1, and says which."""
+def test_each_unexpected_outcome_is_named(changes, message):
+    """Each of these ends the demo with exit code 1 and a message that names it."""
     assert message in " ".join(complaints(outcome(**changes)))
 
 
 def test_tables_that_differ_from_the_log_are_named():
-    """The first difference is quoted, and machines are told that it is not verified."""
+    """The first difference is quoted, and the JSON document has the batch as not verified."""
     verified = VerificationResult("demo", 400, 9)
     verified.add(Difference("scorecards", "e-1", "score", "0", "1"))
     bad = outcome(verified=verified)
@@ -137,19 +137,19 @@ def test_tables_that_differ_from_the_log_are_named():
         (DIED_AND_CAME_BACK, 1, TaskProgress.CLAIMED),
     ],
 )
-def test_only_what_is_claimed_and_not_closed_counts(stream, attempt, found):
+def test_only_claimed_and_open_attempts_count(stream, attempt, found):
     """A task counts as claimed while the executor's attempt has not ended."""
     assert held(Task(EVALUATION, attempt), wire(stream), "executor-1") is found
 
 
 def test_the_claim_of_another_executor_does_not_count():
-    """Whoever lost the race for an attempt has nothing to lose."""
+    """An executor that lost the race for an attempt does not hold it."""
     other = history("queued provisioning", provisioning=p.Provisioning("executor-2", "nonce-2"))
     assert held(Task(EVALUATION, 1), wire(other), "executor-1") is TaskProgress.UNCLAIMED
 
 
 def test_the_next_steps_name_what_was_claimed():
-    """Each of them can be typed as it is but the comparison, which needs a second batch."""
+    """Each command can be typed as printed, except the comparison, which needs a second batch."""
     steps = next_steps(outcome())
     assert "scoreline replay demo.00000007" in steps
     assert "scoreline batch status demo" in steps

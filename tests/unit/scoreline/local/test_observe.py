@@ -1,4 +1,4 @@
-"""What panels show, judged and written."""
+"""Results of dashboard panels: their problems and their printed form."""
 
 from datetime import UTC, datetime
 
@@ -26,17 +26,17 @@ from scoreline.local.observe.view import document, problems
     ],
 )
 def test_a_figure_has_its_unit(value, unit, expected):
-    """As somebody would say it."""
+    """Values are printed in a readable unit."""
     assert figure(value, unit) == expected
 
 
-def shown(*told: QueryResult, quiet: str = "") -> PanelResult:
-    panel = Panel("P", "stat", [Prom("x")] * len(told), "s", "r", quiet=quiet)
-    return PanelResult("R", panel, told)
+def shown(*results: QueryResult, quiet: str = "") -> PanelResult:
+    panel = Panel("P", "stat", [Prom("x")] * len(results), "s", "r", quiet=quiet)
+    return PanelResult("R", panel, results)
 
 
-def test_a_panel_that_ought_to_show_something_and_does_not_is_a_problem():
-    """One empty query among several is enough; a panel that may be empty is none; an error always is."""
+def test_an_unexpectedly_empty_panel_is_a_problem():
+    """One empty query is a problem unless the panel may be empty; an error always is."""
     full, empty, wrong = (
         QueryResult("full", 1),
         QueryResult("empty"),

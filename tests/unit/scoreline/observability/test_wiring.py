@@ -1,4 +1,4 @@
-"""Which telemetry a process has, where it leaves word, and how one evaluation's spans are read again."""
+"""Which telemetry a process exports, where it registers its port, and how spans are read from files."""
 
 import io
 import json
@@ -32,8 +32,8 @@ SERVERS = Servers("redis://localhost", "postgresql://localhost/x")
 HERE = socket.gethostname()
 
 
-def test_nothing_is_wired_unless_it_is_asked_for():
-    """A folder for files says nothing without a port."""
+def test_telemetry_is_off_by_default():
+    """A folder for target files has no effect without a port."""
     assert not telemetry_plan(Service.EXECUTOR, Settings(metrics_dir=Path("m")), {}).anything
     assert telemetry_plan(Service.EXECUTOR, Settings(metrics_port=0), {}) == TelemetryPlan(
         False, True, False
@@ -44,26 +44,26 @@ def test_nothing_is_wired_unless_it_is_asked_for():
 
 
 def test_a_collector_is_preferred_to_a_port():
-    """Metrics are told once."""
-    asked = telemetry_plan(
+    """Metrics are exported once."""
+    plan = telemetry_plan(
         Service.EXECUTOR, Settings(metrics_port=9_464), {ENDPOINT: "http://127.0.0.1:4318"}
     )
-    assert asked == TelemetryPlan(True, False, False)
+    assert plan == TelemetryPlan(True, False, False)
 
 
-def test_whoever_submits_takes_no_port():
-    """It is its children's."""
+def test_a_submitting_process_takes_no_port():
+    """The port belongs to the processes it starts."""
     assert not telemetry_plan(Service.SUBMITTER, Settings(metrics_port=9_464), {}).anything
 
 
 def test_children_of_a_fleet_have_ports_of_their_own():
-    """One that is alone has the port that was named."""
+    """A single process has the configured port."""
     settings = Settings(metrics_port=9_464, metrics_dir=Path("m"), trace_dir=Path("t"), trace_ratio=0.5)
     environ = worker_environ(settings, SERVERS)
-    told = {
+    ports = {
         name: value for name, value in environ.items() if name.startswith(("EVAL_METRICS", "EVAL_TRACE"))
     }
-    assert told == {
+    assert ports == {
         "EVAL_METRICS_PORT": "0",
         "EVAL_METRICS_HOST": "127.0.0.1",
         "EVAL_METRICS_DIR": "m",
@@ -79,20 +79,20 @@ def test_children_of_a_fleet_have_ports_of_their_own():
     [("EVAL_METRICS_PORT", "70000"), ("EVAL_TRACE_RATIO", "1.5"), ("EVAL_TRACE_DIRS", "x")],
 )
 def test_settings_that_make_no_sense_are_refused(name, value):
-    """By name."""
+    """The error names the setting."""
     with pytest.raises(SettingsError, match=name):
         load_settings({name: value})
 
 
 def test_missing_packages_are_named_with_the_way_to_get_them():
-    """Not with a traceback."""
+    """A missing package is an error with the install command, not a traceback."""
     with pytest.raises(Problem, match=re.escape(install_command("otel"))):
         check_installed(lambda _name: None)
     check_installed()
 
 
-def test_a_process_leaves_word_and_takes_it_back(tmp_path):
-    """In the form that Prometheus reads, whole at any moment."""
+def test_a_process_writes_its_target_file_and_removes_it(tmp_path):
+    """The file is in Prometheus's format and is replaced atomically."""
     with left_for_prometheus(tmp_path / "new", "executor", host="127.0.0.1", port=4_711) as path:
         assert json.loads(path.read_text()) == [
             {"targets": ["127.0.0.1:4711"], "labels": {"job": "executor"}}
@@ -101,17 +101,17 @@ def test_a_process_leaves_word_and_takes_it_back(tmp_path):
     assert list((tmp_path / "new").iterdir()) == []
 
 
-def test_an_address_for_everybody_is_told_by_the_name_of_the_host(tmp_path):
-    """Nobody can fetch anything from 0.0.0.0."""
+def test_a_wildcard_address_is_written_as_the_host_name(tmp_path):
+    """Prometheus cannot scrape 0.0.0.0."""
     with left_for_prometheus(tmp_path, "executor", host="0.0.0.0", port=1) as path:
         assert json.loads(path.read_text())[0]["targets"] == [f"{HERE}:1"]
     with left_for_prometheus(tmp_path, "executor", host="::1", port=1) as path:
         assert json.loads(path.read_text())[0]["targets"] == ["[::1]:1"]
 
 
-def test_what_the_dead_left_is_cleared_up(tmp_path):
-    """Only of this host: elsewhere the same number may be alive."""
-    dead = 2**22 + 17  # above the highest that a kernel gives
+def test_target_files_of_dead_processes_are_removed(tmp_path):
+    """Only those of this host: on another host the same pid may be alive."""
+    dead = 2**22 + 17  # above the highest pid of a kernel
     gone, elsewhere = tmp_path / f"executor-{HERE}-{dead}.json", tmp_path / f"executor-other-{dead}.json"
     mine = tmp_path / f"coordinator-{HERE}-{os.getppid()}.json"
     for path in (gone, elsewhere, mine):
@@ -122,8 +122,8 @@ def test_what_the_dead_left_is_cleared_up(tmp_path):
         assert mine.exists()
 
 
-def test_a_farewell_that_nobody_hears_is_cut_short():
-    """And the process may end."""
+def test_a_shutdown_that_hangs_is_cut_short():
+    """The process can end although the exporter does not answer."""
     never = threading.Event()
     started = time.monotonic()
     assert not within(0.05, never.wait)
@@ -133,7 +133,7 @@ def test_a_farewell_that_nobody_hears_is_cut_short():
 
 
 def test_log_lines_name_the_span_they_are_made_in():
-    """Only where it is traced."""
+    """Only where the evaluation is traced."""
     record = logging.makeLogRecord({"msg": "hello", "evaluation_id": "e-1"})
     assert "trace_id" not in json.loads(JsonFormatter().format(record))
     with telemetry.tracing_spans(), tracing.span("a", f"00-{'a' * 32}-{'b' * 16}-01") as span:
@@ -157,7 +157,7 @@ def _written(folder: Path, name: str, *spans: RecordedSpan, tail: str = "") -> N
 
 
 def test_the_spans_of_an_evaluation_are_gathered_from_all_processes(tmp_path):
-    """Those of its trace that do not name it, too; a line that a kill cut off is passed over."""
+    """Spans of the trace that do not name the evaluation are included; a truncated line is skipped."""
     _written(
         tmp_path, "submitter-1.jsonl", _span("accept", 1, evaluation_id="e-1"), tail='{"trace_id": "t1'
     )
@@ -168,14 +168,14 @@ def test_the_spans_of_an_evaluation_are_gathered_from_all_processes(tmp_path):
 
 
 def test_the_tree_has_each_span_below_its_own():
-    """By their start; what came from a process without a file stands at the edge."""
+    """Spans are ordered by start; a span whose parent is in no file is at the top level."""
     tree = branches([_span("ask", 3, 2), _span("task", 2, 1), _span("accept", 1), _span("lost", 4, 99)])
     drawn = [(each.span.name, each.depth, each.offset_ms) for each in tree]
     assert drawn == [("accept", 0, 0.0), ("task", 1, 1.0), ("ask", 2, 2.0), ("lost", 0, 3.0)]
 
 
 def test_the_tree_is_drawn_with_times_and_what_matters():
-    """And never obeyed: an attribute may hold anything."""
+    """Control characters in an attribute are escaped."""
     console = Console(width=160, record=True, file=io.StringIO())
     draw(console, "e-1", [_span("accept", 1), _span("ask", 2, 1, target="a\x1b[31mb", batch_id="b")])
     text = console.export_text()
@@ -187,7 +187,7 @@ def test_the_tree_is_drawn_with_times_and_what_matters():
 
 
 def test_the_document_can_be_read():
-    """By whoever holds something against it."""
+    """The JSON document holds the ids and times that other programs need."""
     known = {each.name: each for each in metrics()}
     assert known["eval_worker_slots"].labels == {"worker_id": (), "state": ("busy", "free")}
     assert known["eval_lane_tpm_limit"].kind == "gauge"

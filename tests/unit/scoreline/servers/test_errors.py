@@ -1,4 +1,4 @@
-"""What errors of PostgreSQL and Redis are said to mean."""
+"""What errors of PostgreSQL and Redis mean, and the text they are reported with."""
 
 import psycopg
 import pytest
@@ -26,7 +26,7 @@ from scoreline.servers.errors import explain
     ],
 )
 def test_every_state_of_postgres_has_its_meaning(state: str, words: str) -> None:
-    """Also beneath the error that callers wait upon; only a full disk is called one."""
+    """The cause is found beneath the error that callers catch; only a full disk is called one."""
     message = explain(errors.lookup(state)())
     assert message is not None
     assert words in message
@@ -51,7 +51,7 @@ def test_every_state_of_postgres_has_its_meaning(state: str, words: str) -> None
     ],
 )
 def test_every_error_of_redis_has_its_meaning(error: Exception, words: str) -> None:
-    """And where the driver speaks, none of its words are repeated."""
+    """The driver's own text is never repeated."""
     message = explain(error)
     assert message is not None
     assert words in message
@@ -65,8 +65,8 @@ def test_a_mistake_of_ours_keeps_its_traceback() -> None:
     assert explain(ValueError("x")) is None
 
 
-def test_an_outage_is_called_one() -> None:
-    """Where nothing answers, that is what is said, without the driver's words."""
+def test_a_server_that_does_not_answer_is_reported_as_an_outage() -> None:
+    """The error does not repeat the driver's text."""
     for away in (psycopg.OperationalError("host=db password=hunter2"), LogUnavailable("hunter2")):
         message = explain(away)
         assert message is not None

@@ -1,4 +1,4 @@
-"""Plans over small files, and the evaluations they come to."""
+"""Plans over small files, and the evaluations made from them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ def wrote(folder: Path, name: str, rows: Sequence[Mapping[str, object]]) -> Path
 
 
 def plan_of(folder: Path, rows: Sequence[Mapping[str, object]], **flags: object) -> Plan:
-    """Plan a batch over some rows; simulated and without evaluators unless told otherwise."""
+    """Plan a batch over some rows; by default simulated and without evaluators."""
     wrote(folder, "cases.jsonl", rows)
     return make_plan(None, {"dataset": "cases.jsonl", "target": "simulated", **flags}, folder=folder)
 
@@ -32,7 +32,7 @@ async def submitted(plan: Plan) -> list[NewEvaluation]:
 
 
 async def refused(plan: Plan) -> str:
-    """Say why a plan's evaluations can't be made."""
+    """Return the reason why a plan's evaluations can't be made."""
     with pytest.raises(Problem) as caught:
         await submitted(plan)
     return str(caught.value)

@@ -13,7 +13,7 @@ TWO = [{"id": "a", "input": "x", "expected": "1"}, {"id": "b", "input": "y", "ex
 
 
 async def test_evaluations_come_case_by_case_then_variant_then_repetition(tmp_path):
-    """The place in the submission follows from case, prompt, target and repetition, in this order."""
+    """The position in the submission follows from case, prompt, target and repetition, in this order."""
     targets = [{"type": "simulated", "label": label} for label in ("one", "two")]
     plan = plan_of(tmp_path, TWO, prompt=["{input}", "- {input}"], target=targets, repetitions=2)
     made = await submitted(plan)
@@ -24,7 +24,7 @@ async def test_evaluations_come_case_by_case_then_variant_then_repetition(tmp_pa
 
 
 async def test_tags_choose_before_the_limit(tmp_path):
-    """The limit counts cases that are left by the tags, of which one is enough."""
+    """The limit counts the cases left after filtering; one matching tag is enough."""
     tags = [["x"], ["y"], [], ["x", "y"], ["z"], ["y"]]
     rows = [{"id": str(n), "input": "i", "tags": tagged} for n, tagged in enumerate(tags)]
     plan = plan_of(tmp_path, rows, tag=["y", "z"], limit=3)
@@ -40,8 +40,8 @@ async def test_tags_choose_before_the_limit(tmp_path):
         ({"evaluator": [{"type": "code", "program": "{output}{tests}"}]}, "wanted by the evaluator 'code'"),
     ],
 )
-async def test_a_row_that_lacks_what_the_batch_asks_is_named(tmp_path, flags, message):
-    """Placeholders and expected values are looked for in each row, before anything runs."""
+async def test_a_row_without_a_required_field_is_named(tmp_path, flags, message):
+    """Placeholders and expected values are checked in each row before anything runs."""
     rows: list[dict[str, Any]] = [
         {"input": "x", "language": "C", "langage": "C", "expected": 1, "tests": ""},
         {"input": "y", "language": "C"},
@@ -52,7 +52,7 @@ async def test_a_row_that_lacks_what_the_batch_asks_is_named(tmp_path, flags, me
 
 
 async def test_a_bad_row_at_the_end_comes_after_good_ones(tmp_path):
-    """Rows are checked as they stream by: whoever submits them in one transaction loses nothing."""
+    """Rows are checked while they stream; the submitting transaction rolls back on an error."""
     plan = plan_of(tmp_path, [*TWO, {"id": "a"}])
     async with prepared(plan) as submission:
         making = submission.evaluations()
@@ -62,7 +62,7 @@ async def test_a_bad_row_at_the_end_comes_after_good_ones(tmp_path):
 
 
 async def test_made_up_cases_are_the_same_every_time(tmp_path):
-    """A simulated batch without a dataset has as many cases as were asked for."""
+    """A simulated batch without a dataset has the requested number of cases."""
     plan = make_plan(None, {"mode": "simulated", "limit": 3}, folder=tmp_path)
     made = await submitted(plan)
     assert [each.case.id for each in made] == ["1", "2", "3"]
@@ -70,7 +70,7 @@ async def test_made_up_cases_are_the_same_every_time(tmp_path):
     assert all(each.case.expected for each in made)
 
 
-async def test_a_cache_key_says_what_decides_the_answer(tmp_path):
+async def test_a_cache_key_covers_all_that_decides_the_answer(tmp_path):
     """The same question has the same key in any batch; prompt, target, case and repetition change it."""
 
     async def keys(row: dict[str, Any], **flags: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Serial groups: who follows whom, and what is recalled."""
+"""Serial groups: the order within a group, and which earlier answers are recalled."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.unit.scoreline.submit.submission_stage import plan_of, refused, submi
 
 
 async def places(folder: Path, rows: Sequence[Any], **flags: Any) -> dict[int, SerialPlace]:
-    """The places of a batch's evaluations, by their numbers; those that stand alone are left out."""
+    """Return the positions of a batch's evaluations by number, without those that have no group."""
     plan = plan_of(folder, [{"input": "i", **row} for row in rows], **flags)
     made = await submitted(plan)
     return {number: each.serial for number, each in enumerate(made, 1) if each.serial}
@@ -43,8 +43,8 @@ async def test_later_turns_recall_all_earlier_ones(tmp_path):
     }
 
 
-async def test_a_stored_output_is_recalled_by_whoever_names_it(tmp_path):
-    """Inputs name stored outputs; braces around anything else stay what they are."""
+async def test_a_stored_output_is_recalled_by_the_cases_that_name_it(tmp_path):
+    """Inputs name stored outputs; braces around anything else stay as they are."""
     rows = [
         {"store_output_as": "city"},
         {"input": "{ not } {country}"},
@@ -66,8 +66,8 @@ async def test_a_prompt_may_name_a_stored_output(tmp_path):
     assert found == {3: SerialPlace(1), 4: SerialPlace(2, (Recall(2, "city"),))}
 
 
-async def test_nobody_stores_what_the_first_case_names(tmp_path):
-    """A stored output is there for later cases only: before that the name is unknown."""
+async def test_the_first_case_cannot_name_a_stored_output(tmp_path):
+    """A stored output is available to later cases only; before that the name is unknown."""
     rows = [{"input": "a"}, {"input": "b", "store_output_as": "city"}]
     assert "line 1: there is no column 'city'" in await refused(plan_of(tmp_path, rows, prompt=["{city}"]))
 
@@ -100,8 +100,8 @@ GROUP_FIELDS = st.fixed_dictionaries(
 
 
 @given(st.lists(GROUP_FIELDS, max_size=12))
-def test_whatever_is_tied_is_one_chain(rows):
-    """Of two cases that share a tie the later waits for the earlier, and so it does for all it recalls."""
+def test_tied_cases_form_one_chain(rows):
+    """Of two cases that share a tie the later waits for the earlier, and for all it recalls."""
     reading, ties = GroupFieldReader([frozenset()]), DisjointGroups()
     marked = [reading.next(Case(id="c", input=row.get("input", "i"), metadata=row)) for row in rows]
     for marks in marked:
@@ -119,8 +119,8 @@ def test_whatever_is_tied_is_one_chain(rows):
         )
 
 
-async def test_what_depends_on_an_answer_has_no_cache_key(tmp_path):
-    """A question that is not known yet can't be looked up; one that only waits can."""
+async def test_a_case_that_depends_on_an_answer_has_no_cache_key(tmp_path):
+    """A prompt that is not known yet can't be looked up; one that only waits can."""
     rows: list[dict[str, Any]] = [
         {"serial": True},
         {"serial": True},
@@ -132,7 +132,7 @@ async def test_what_depends_on_an_answer_has_no_cache_key(tmp_path):
 
 
 async def test_cases_left_out_leave_no_gap(tmp_path):
-    """Numbers are places in the submission: what the tags leave out does not count."""
+    """Numbers are positions in the submission: cases that the tags leave out do not count."""
     rows = [
         {"serial": True},
         {"serial": True, "tags": ["x"]},
@@ -151,6 +151,6 @@ async def test_cases_left_out_leave_no_gap(tmp_path):
         ({"store_output_as": "input"}, "can't be 'input'"),
     ],
 )
-async def test_a_mark_that_makes_no_sense_is_refused(tmp_path, row, message):
-    """What ties cases together is checked like everything else."""
+async def test_an_invalid_group_field_is_refused(tmp_path, row, message):
+    """Group fields are checked like every other field."""
     assert message in await refused(plan_of(tmp_path, [{"input": "i"}, {"input": "i", **row}]))

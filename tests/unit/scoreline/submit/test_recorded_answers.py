@@ -24,50 +24,50 @@ async def test_answers_join_by_id_in_any_order(tmp_path):
     """The order of the recorded file does not matter where its rows have ids."""
     wrote(
         tmp_path,
-        "said.jsonl",
+        "answers.jsonl",
         [{"id": "b", "output": "B"}, {"id": "q", "output": "?"}, {"id": "a", "output": 1}],
     )
-    assert await outputs(plan_of(tmp_path, NAMED, target="recorded:said.jsonl")) == ["1", "B"]
+    assert await outputs(plan_of(tmp_path, NAMED, target="recorded:answers.jsonl")) == ["1", "B"]
 
 
 async def test_answers_join_by_position_where_there_are_no_ids(tmp_path):
-    """Both files are read side by side; what the tags leave out is left out in both."""
-    wrote(tmp_path, "said.jsonl", [{"completion": text} for text in "ABC"])
+    """Both files are read in parallel; cases that the tags leave out are left out in both."""
+    wrote(tmp_path, "answers.jsonl", [{"completion": text} for text in "ABC"])
     rows = [{**row, "tags": ["t"] if row["input"] != "y" else []} for row in UNNAMED]
-    plan = plan_of(tmp_path, rows, target="recorded:said.jsonl", tag=["t"])
+    plan = plan_of(tmp_path, rows, target="recorded:answers.jsonl", tag=["t"])
     assert await outputs(plan) == ["A", "C"]
 
 
 async def test_evaluations_can_be_made_again(tmp_path):
-    """Whoever has to begin anew gets the same answers, also where both files are read side by side."""
-    wrote(tmp_path, "said.jsonl", [{"completion": text} for text in "ABC"])
-    async with prepared(plan_of(tmp_path, UNNAMED, target="recorded:said.jsonl")) as submission:
+    """A second iteration gives the same answers, also where both files are read in parallel."""
+    wrote(tmp_path, "answers.jsonl", [{"completion": text} for text in "ABC"])
+    async with prepared(plan_of(tmp_path, UNNAMED, target="recorded:answers.jsonl")) as submission:
         first = [each async for each in submission.evaluations()]
         assert first == [each async for each in submission.evaluations()]
 
 
 async def test_the_nth_row_of_an_id_is_the_nth_repetition(tmp_path):
-    """Where nobody says how many repetitions, there are as many as one case has answers."""
-    wrote(tmp_path, "said.jsonl", [{"id": key, "output": key + str(n)} for n in (1, 2) for key in "ab"])
-    plan = plan_of(tmp_path, NAMED, target="recorded:said.jsonl")
+    """Without a number of repetitions, there are as many as one case has answers."""
+    wrote(tmp_path, "answers.jsonl", [{"id": key, "output": key + str(n)} for n in (1, 2) for key in "ab"])
+    plan = plan_of(tmp_path, NAMED, target="recorded:answers.jsonl")
     async with prepared(plan) as submission:
         assert submission.plan.batch.repetitions == 2
     assert await outputs(plan) == ["a1", "a2", "b1", "b2"]
-    assert await outputs(plan_of(tmp_path, NAMED, target="recorded:said.jsonl", repetitions=1)) == [
+    assert await outputs(plan_of(tmp_path, NAMED, target="recorded:answers.jsonl", repetitions=1)) == [
         "a1",
         "b1",
     ]
-    complaint = await refused(plan_of(tmp_path, NAMED, target="recorded:said.jsonl", repetitions=3))
+    complaint = await refused(plan_of(tmp_path, NAMED, target="recorded:answers.jsonl", repetitions=3))
     assert "no recorded answer for the case 'a' for repetition 3" in complaint
 
 
 async def test_only_recorded_targets_have_answers(tmp_path):
-    """Beside a recorded target, another one is asked; each prompt has the same recorded answer."""
-    wrote(tmp_path, "said.jsonl", [{"id": "a", "output": "A"}, {"id": "b", "output": "B"}])
+    """Another target beside a recorded one has no answers; each prompt has the same recorded answer."""
+    wrote(tmp_path, "answers.jsonl", [{"id": "a", "output": "A"}, {"id": "b", "output": "B"}])
     plan = plan_of(
         tmp_path,
         NAMED,
-        target=["simulated", "recorded:said.jsonl"],
+        target=["simulated", "recorded:answers.jsonl"],
         prompt=["{input}", "- {input}"],
         cache=True,
     )
@@ -79,34 +79,34 @@ async def test_only_recorded_targets_have_answers(tmp_path):
     ("rows", "message"),
     [
         ([{"id": "a", "output": "A"}], "cases.jsonl, line 2: there is no recorded answer for the case 'b'"),
-        ([{"id": "a", "outptu": "A"}], "said.jsonl, line 1: there is no column 'output'"),
-        ([{"id": "a", "output": None}], "said.jsonl, line 1: the recorded answer is null"),
-        ([{"id": "a", "output": "A"}, {"output": "B"}], "said.jsonl, line 2: there is no column 'id'"),
+        ([{"id": "a", "outptu": "A"}], "answers.jsonl, line 1: there is no column 'output'"),
+        ([{"id": "a", "output": None}], "answers.jsonl, line 1: the recorded answer is null"),
+        ([{"id": "a", "output": "A"}, {"output": "B"}], "answers.jsonl, line 2: there is no column 'id'"),
         ([{"output": "A"}, {"output": "B"}], "set the column of the case ids with `id`"),
         ([{"id": "a", "output": "x" * 600_000}], "the answer has 600000 characters"),
     ],
 )
 async def test_an_answer_that_can_not_be_joined_is_named(tmp_path, rows, message):
-    """A case without an answer, or a row without sense, stops the submission."""
-    wrote(tmp_path, "said.jsonl", rows)
-    assert message in await refused(plan_of(tmp_path, NAMED, target="recorded:said.jsonl"))
+    """A case without an answer, or an invalid row, stops the submission."""
+    wrote(tmp_path, "answers.jsonl", rows)
+    assert message in await refused(plan_of(tmp_path, NAMED, target="recorded:answers.jsonl"))
 
 
 async def test_a_recorded_file_that_is_too_short_is_named(tmp_path):
     """Where rows join by position, the first case beyond the last answer is named."""
-    wrote(tmp_path, "said.jsonl", [{"output": "A"}])
-    assert "for the case '2'" in await refused(plan_of(tmp_path, UNNAMED, target="recorded:said.jsonl"))
+    wrote(tmp_path, "answers.jsonl", [{"output": "A"}])
+    assert "for the case '2'" in await refused(plan_of(tmp_path, UNNAMED, target="recorded:answers.jsonl"))
 
 
 async def test_a_case_and_its_answer_fit_into_one_event(tmp_path):
     """Both travel in the event that opens the attempt: together they must not be too large."""
-    wrote(tmp_path, "said.jsonl", [{"output": "\u20ac" * 200_000}])
-    plan = plan_of(tmp_path, [{"question": "x" * 250_000}], target="recorded:said.jsonl")
+    wrote(tmp_path, "answers.jsonl", [{"output": "\u20ac" * 200_000}])
+    plan = plan_of(tmp_path, [{"question": "x" * 250_000}], target="recorded:answers.jsonl")
     assert "too much for one event" in await refused(plan)
 
 
-async def test_what_is_expected_is_not_taken_for_the_answer(tmp_path):
-    """In the dataset's own file, a column is either what is expected or what was said."""
+async def test_the_expected_value_is_not_taken_for_the_answer(tmp_path):
+    """In the dataset's own file, a column is either the expected value or the recorded answer."""
     plan = plan_of(tmp_path, [{"input": "x", "answer": "42"}], target="recorded:cases.jsonl")
     assert "no column 'output'" in await refused(plan)
     plan = plan_of(tmp_path, [{"id": 1, "answer": "42", "response": "41"}], target="recorded:cases.jsonl")
@@ -115,7 +115,7 @@ async def test_what_is_expected_is_not_taken_for_the_answer(tmp_path):
 
 @needs_shared
 async def test_public_answers_join_public_datasets():
-    """Answers that others published join their questions as they are."""
+    """Published answers join their datasets without conversion."""
     message = SHARED / "gsm8k" / "example_model_solutions_first200_finetuning.jsonl"
     methods = ("6b_finetuning", "175b_finetuning")
     gsm8k = {

@@ -28,26 +28,26 @@ SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 @dataclass(slots=True)
 class Scene:
-    """A batch of three, an executor that is a sleeping process, and somebody who is out to kill it."""
+    """A batch of three, an executor that is a sleeping process, and the killer under test."""
 
     log: RedisEventLog
     executor: Child
     manager: ProcessManager
     killer: ExecutorKiller
-    said: list[str]
+    lines: list[str]
     taken: list[Delivery] = field(default_factory=list)
 
     def begin(self) -> "asyncio.Task[None]":
-        """Begin to look for somebody to kill."""
+        """Start the killer."""
         return asyncio.create_task(self.killer.run(self.manager))
 
     async def looks(self) -> int:
-        """How often scripts have been run, of which each look at the queue is one."""
+        """Return the number of scripts run so far; each poll of the queue runs one."""
         stats = await self.log.redis.info("commandstats")
         return int(stats["cmdstat_evalsha"]["calls"])
 
     async def take(self, *, finish: bool = False) -> None:
-        """Let the executor take one task, and perhaps be done with it."""
+        """Let the executor fetch one task, and optionally complete it."""
         queue = RedisTaskQueue(self.log.redis)
         taken = await queue.consume(ME, {"b": 1}, block=NOW)
         if finish:
@@ -56,13 +56,13 @@ class Scene:
             self.taken += taken
 
     async def finish_all(self) -> None:
-        """Let the executor be done with everything at once."""
+        """Let the executor complete everything at once."""
         queue = RedisTaskQueue(self.log.redis)
         rest = await queue.consume(ME, {"b": 3}, block=NOW)
         await queue.ack(ME, [*self.taken, *rest])
 
     async def claim(self, evaluation_id: str) -> None:
-        """Let the executor own an attempt."""
+        """Let the executor claim an attempt."""
         claim = p.Provisioning(ME, "nonce-1")
         events = history("queued provisioning", evaluation_id=evaluation_id, provisioning=claim)
         epoch = await self.log.epoch(evaluation_id)
@@ -76,8 +76,8 @@ class Scene:
 
 @asynccontextmanager
 async def scene(redis_url: str) -> AsyncIterator[Scene]:
-    """Set it up."""
-    log, said = RedisEventLog.from_url(redis_url), list[str]()
+    """Set up the scene."""
+    log, lines = RedisEventLog.from_url(redis_url), list[str]()
     async with process_manager(os.environ, on_restart=lambda _child: None) as manager:
         child = manager.keep("executor 0", SLEEPER)
         await until(lambda: child.process)
@@ -86,26 +86,26 @@ async def scene(redis_url: str) -> AsyncIterator[Scene]:
             ExecutorInstance(ME, "b-0", "here", child.process.pid)
         )
         await RedisTaskQueue(log.redis).enqueue_batch("b", [Task(f"e-{n}", 1) for n in (1, 2, 3)])
-        killer = ExecutorKiller(redis_url, log.shards, "b", 3, said.append)
-        yield Scene(log, child, manager, killer, said)
+        killer = ExecutorKiller(redis_url, log.shards, "b", 3, lines.append)
+        yield Scene(log, child, manager, killer, lines)
     await log.aclose()
 
 
 async def test_an_executor_is_killed_with_claimed_tasks(redis_url: str) -> None:
-    """What it holds without a claim does not count: it is let go on, until it has claimed something."""
+    """A task without a claim does not count: the executor runs on until it has claimed an attempt."""
     async with scene(redis_url) as here:
         await here.take(finish=True)
         await here.take()
         striking = here.begin()
         await until(here.is_frozen)
         await until(lambda: not here.is_frozen())
-        assert here.said == []
+        assert here.lines == []
         await here.claim("e-2")
         await striking
         await until(lambda: here.executor.exits == [-9])
         assert here.killer.killed
         assert here.killer.killed.claimed == ("e-2",)
-        assert [line.split()[1] for line in here.said] == ["-STOP", "-9"]
+        assert [line.split()[1] for line in here.lines] == ["-STOP", "-9"]
 
 
 async def test_no_executor_is_killed_before_a_third_has_ended(redis_url: str) -> None:
@@ -120,15 +120,15 @@ async def test_no_executor_is_killed_before_a_third_has_ended(redis_url: str) ->
             return await here.looks() > before + 5
 
         await until(has_looked)
-        assert here.said == []
+        assert here.lines == []
         await here.take(finish=True)
         await striking
         assert here.killer.killed
         assert (here.killer.killed.done, here.killer.killed.claimed) == (1, ("e-1",))
 
 
-async def test_nobody_is_killed_where_all_is_done(redis_url: str) -> None:
-    """A batch that is over before an executor has claimed a task goes on without a kill."""
+async def test_no_executor_is_killed_once_the_batch_is_over(redis_url: str) -> None:
+    """A batch that ends before an executor has claimed a task ends without a kill."""
     async with scene(redis_url) as here:
         await here.take()
         striking, before = here.begin(), await here.looks()

@@ -35,7 +35,7 @@ _LOCKS = ("users", "guardian", "valkey", "postgresql")
 
 
 class User:
-    """Another process that uses the servers until it is dismissed or killed."""
+    """Another process that uses the servers until it is stopped or killed."""
 
     def __init__(self, root: Path) -> None:
         self._process = subprocess.Popen(
@@ -76,7 +76,7 @@ def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def root(seed: Path) -> Path:
-    """A root that was used before, at rest: a cluster is made once for the module."""
+    """A root that was used before, with no process: its cluster is made once for the module."""
     await until(lambda: at_rest(seed))
     return seed
 
@@ -86,7 +86,7 @@ def home(root: Path) -> Path:
 
 
 def at_rest(root: Path) -> bool:
-    """Whether no process is left: each holds one of the locks for as long as it lives."""
+    """Whether no process is left: each holds one of the locks while it lives."""
     return not any(held(root, name) for name in _LOCKS)
 
 
@@ -120,7 +120,7 @@ def alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # An orphan whose new parent has yet to bury it is dead.
+    # A zombie that its new parent has not reaped yet is dead.
     stat = Path(f"/proc/{pid}/stat")
     return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
 
@@ -191,7 +191,7 @@ async def test_servers_are_set_up_for_a_durable_log(root: Path) -> None:
 
 
 async def test_only_the_owner_can_reach_the_sockets(root: Path) -> None:
-    """Trust on the socket is safe because nobody else can enter its directory."""
+    """Trust on the socket is safe because only the owner can enter its directory."""
     with embedded_servers(root):
         assert home(root).stat().st_mode & 0o777 == 0o700
         assert (home(root) / "valkey.sock").stat().st_mode & 0o777 == 0o700
@@ -240,13 +240,13 @@ async def test_killed_user_does_not_disturb_another(root: Path) -> None:
 
 
 async def test_user_that_comes_while_servers_stop_gets_new_ones(root: Path) -> None:
-    """A user that arrives during the stop waits for its end, and then starts anew."""
+    """A user that arrives during the stop waits for its end, and then starts new servers."""
     for _ in range(3):
         with embedded_servers(root) as servers:
             assert answers(servers)
 
 
-async def test_next_user_adopts_what_a_killed_guardian_left(root: Path) -> None:
+async def test_next_user_adopts_the_servers_of_a_killed_guardian(root: Path) -> None:
     """Orphaned servers go on under a new guardian, which stops them when the users are gone."""
     with embedded_servers(root):
         guardian, *orphans = pids(root)
@@ -261,7 +261,7 @@ async def test_next_user_adopts_what_a_killed_guardian_left(root: Path) -> None:
 
 
 async def test_last_user_cleans_up_after_a_killed_guardian(root: Path) -> None:
-    """Even when nobody comes after it, a killed guardian leaves nothing behind for long."""
+    """Even without a later user, a killed guardian leaves no process behind for long."""
     with embedded_servers(root):
         guardian, *orphans = pids(root)
         os.kill(guardian, signal.SIGKILL)
@@ -271,7 +271,7 @@ async def test_last_user_cleans_up_after_a_killed_guardian(root: Path) -> None:
 
 
 async def test_adopted_server_that_dies_is_restarted(root: Path) -> None:
-    """A guardian watches the servers it adopted like its own."""
+    """A guardian monitors adopted servers like its own."""
     with embedded_servers(root):
         os.kill(guardian_pid(root), signal.SIGKILL)
         await until(lambda: not held(root, "guardian"))
@@ -312,7 +312,7 @@ async def test_new_postgres_waits_for_the_last_worker_of_the_killed_one(root: Pa
 
 
 async def test_terminated_guardian_stops_its_servers(root: Path) -> None:
-    """A guardian told to end, as at the machine's shutdown, ends its servers cleanly first."""
+    """A guardian that gets SIGTERM, as at a shutdown of the machine, stops its servers cleanly first."""
     with user(root) as only:
         only.servers()
         guardian, *started = pids(root)
@@ -322,7 +322,7 @@ async def test_terminated_guardian_stops_its_servers(root: Path) -> None:
 
 
 async def test_stale_files_of_dead_servers_are_no_obstacle(root: Path) -> None:
-    """Pids that now belong to others, dead sockets and an old status are seen through."""
+    """Reused pids, dead sockets and an old status file are recognised as stale."""
     me = str(os.getpid())
     (home(root) / "valkey.pid").write_text(me)
     (home(root) / "postgres" / "postmaster.pid").write_text(f"{me}\n{home(root)}/postgres\n")
@@ -334,7 +334,7 @@ async def test_stale_files_of_dead_servers_are_no_obstacle(root: Path) -> None:
 
 
 async def test_half_made_cluster_under_a_long_path_is_made_anew(tmp_path: Path) -> None:
-    """From nothing but a broken draft, and where a socket's path would be too long, all works."""
+    """A broken half-made cluster is replaced, and a path too long for a socket is handled."""
     long_root = tmp_path / ("long" * 25)
     draft = home(long_root) / "postgres.new"
     draft.mkdir(parents=True)
@@ -348,7 +348,7 @@ async def test_half_made_cluster_under_a_long_path_is_made_anew(tmp_path: Path) 
 
 
 async def test_data_of_another_postgres_version_is_refused_and_kept(tmp_path: Path) -> None:
-    """Old data is never touched: the error names both versions and says what to do."""
+    """Old data is never touched: the error names both versions and the remedy."""
     data = home(tmp_path) / "postgres"
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("13\n")
@@ -363,7 +363,7 @@ async def test_data_of_another_postgres_version_is_refused_and_kept(tmp_path: Pa
 
 
 async def test_broken_data_gives_an_error_with_the_last_log_lines(tmp_path: Path) -> None:
-    """A server that cannot start is named, with what it said last and where to look."""
+    """The error names the server, its last log lines and the log file."""
     data = home(tmp_path) / "postgres"
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("18\n")
@@ -375,8 +375,8 @@ async def test_broken_data_gives_an_error_with_the_last_log_lines(tmp_path: Path
     await until(lambda: at_rest(tmp_path))
 
 
-def test_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
-    """A home that is not a plain directory of the user could be a trap, and is not used."""
+def test_directory_of_another_user_is_refused(tmp_path: Path) -> None:
+    """A root that is not a plain directory owned by the user could be a trap, and is not used."""
     (tmp_path / "elsewhere").mkdir()
     home(tmp_path).symlink_to(tmp_path / "elsewhere")
     with (
@@ -387,7 +387,7 @@ def test_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_root_that_cannot_be_made_gives_a_clear_error(tmp_path: Path) -> None:
-    """A file where the directory should be is an error in plain words."""
+    """A file where the directory should be is a clear error."""
     (tmp_path / "taken").touch()
     with (
         pytest.raises(EmbeddedServerError, match="cannot use the data directory"),
@@ -397,16 +397,18 @@ def test_root_that_cannot_be_made_gives_a_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "advice"),
     [
         (OSError(errno.ENOSPC, "full"), "free some disk space for /proc/nowhere"),
         (OSError(errno.EDQUOT, "full"), "free some disk space for /proc/nowhere"),
         (FileNotFoundError(errno.ENOENT, "gone"), "set EVAL_DATA_DIR to another directory"),
     ],
 )
-def test_disk_space_is_asked_for_only_where_it_is_missing(error: OSError, told: str) -> None:
-    """A place that can't hold files at all has no free space, and none would help."""
-    assert told in file_error(Path("/proc/nowhere"), error).advice
+def test_the_advice_to_free_disk_space_is_given_only_where_it_is_missing(
+    error: OSError, advice: str
+) -> None:
+    """A file system that can't hold files at all has no free space, and none would help."""
+    assert advice in file_error(Path("/proc/nowhere"), error).advice
 
 
 def test_default_root_follows_the_desktop_convention(monkeypatch: pytest.MonkeyPatch) -> None:

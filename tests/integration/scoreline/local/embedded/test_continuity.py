@@ -23,7 +23,7 @@ async def epochs_of(redis_url: str) -> list[str]:
 
 
 def test_epochs_survive_every_clean_stop(tmp_path: Path) -> None:
-    """A server that wrote out its whole append-only file has lost nothing, however often it is started."""
+    """A server that flushed its whole append-only file has lost nothing, however often it is started."""
     found = []
     for _ in range(3):
         with embedded_servers(tmp_path) as servers:
@@ -32,7 +32,7 @@ def test_epochs_survive_every_clean_stop(tmp_path: Path) -> None:
 
 
 def test_epochs_change_when_the_server_is_killed(tmp_path: Path) -> None:
-    """Its last writes may be lost, with the claims in them, also if it was stopped cleanly before."""
+    """Its last writes may be lost, with the claims in them, even if an earlier stop was clean."""
     with embedded_servers(tmp_path) as servers:
         asyncio.run(epochs_of(servers.redis_url))
     with embedded_servers(tmp_path) as servers:
@@ -50,7 +50,7 @@ def test_epochs_change_when_the_server_is_killed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("exit_code", [None, 1, -9])
 def test_any_other_end_leaves_no_record(tmp_path: Path, exit_code: int | None) -> None:
-    """Killed, failed, or not seen to end: the next server starts new epochs."""
+    """Killed, failed, or with an unknown end: the next server starts new epochs."""
     with embedded_servers(tmp_path / "s") as servers:
         continuity = EpochContinuity(tmp_path)
         continuity.server_started(servers.redis_url)
@@ -67,5 +67,5 @@ def test_any_other_end_leaves_no_record(tmp_path: Path, exit_code: int | None) -
     ],
 )
 def test_a_binding_keeps_the_epoch_that_was_in_force(value: str, kept: str) -> None:
-    """The second half is that of the last server, or the one it had kept itself."""
+    """The second half is the run id of the last server, or the one that this server had kept."""
     assert bound(value, last="last", run_id="new") == kept

@@ -108,7 +108,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_damaged_files_are_moved_aside_and_the_server_starts(home: Path, name: str) -> None:
-    """The server is empty and takes writes; all files are kept; one notice names where they are."""
+    """The server is empty and accepts writes; all files are kept; one notice names their directory."""
     log = home / "valkey" / "appendonlydir"
     DAMAGES[name](log)
     names = {file.name for file in log.iterdir()}
@@ -134,20 +134,20 @@ def test_damaged_files_are_moved_aside_and_the_server_starts(home: Path, name: s
         "",
     ],
 )
-def test_other_failures_are_no_damage(log: str) -> None:
-    """A full disk or a missing permission is for a person to mend: the files may be whole."""
+def test_other_failures_do_not_count_as_damage(log: str) -> None:
+    """A full disk or a missing permission needs an operator: the files may be intact."""
     assert damage_in(log) == ""
 
 
 def test_a_notice_holds_no_control_characters() -> None:
-    """The server quotes its manifest, which may hold anything."""
+    """The server quotes its manifest, whose content is untrusted."""
     line = "1:M 18 Nov 2026 03:36:42.050 # Invalid AOF manifest file format \x1b[31m\x07" + "x" * 900
     assert damage_in(line).startswith("Invalid AOF manifest file format [31mx")
     assert len(damage_in(line)) <= 200
 
 
 def test_a_log_that_was_changed_after_a_clean_stop_keeps_no_epoch(home: Path) -> None:
-    """Cut to a length that loads, it lacks writes: the run id of the clean stop is not carried over."""
+    """Cut to a length that loads, it lacks writes: the run id of the clean stop is not kept."""
     continuity = EpochContinuity(home)
     with running(home) as redis:
         redis.set("eval:{00}:epoch", "abc")
@@ -161,7 +161,7 @@ def test_a_log_that_was_changed_after_a_clean_stop_keeps_no_epoch(home: Path) ->
 
 
 def test_a_server_that_always_crashes_has_its_files_moved_aside_once(home: Path):
-    """A crash on an empty directory is not the files' fault: the command fails at once, and says so."""
+    """A crash on an empty directory is not caused by the files: the command fails at once with an error."""
     script = f"mkdir -p {home}/valkey/appendonlydir; : > {home}/valkey/appendonlydir/a.aof.manifest; "
     command = ["/bin/sh", "-c", f"{script} echo '1:M # valkey crashed by signal: 4'; exit 1"]
     server = Server(replace(valkey(home, home), command=command))

@@ -47,13 +47,13 @@ def dataset(name: str = "maths", project: str = "default") -> NewDataset:
 
 async def count(conn: AsyncConnection[Any]) -> tuple[int, int]:
     """How many datasets and cases there are."""
-    asked = "SELECT (SELECT count(*) FROM datasets), (SELECT count(*) FROM test_cases)"
-    row = await (await conn.execute(asked)).fetchone()
+    query = "SELECT (SELECT count(*) FROM datasets), (SELECT count(*) FROM test_cases)"
+    row = await (await conn.execute(query)).fetchone()
     assert row
     return row[0], row[1]
 
 
-async def test_what_was_imported_is_read_back_as_it_was(tmp_path, database, conn):
+async def test_an_imported_dataset_is_read_back_unchanged(tmp_path, database, conn):
     """A dataset in the database gives the same rows as its file."""
     source = FileSource(wrote(tmp_path, "cases.jsonl", ROWS))
     assert await import_file(database, source, dataset(), replace=False) == 3
@@ -67,7 +67,7 @@ async def test_what_was_imported_is_read_back_as_it_was(tmp_path, database, conn
 
 
 async def test_a_bad_row_leaves_nothing_behind(tmp_path, database, conn):
-    """All or nothing: also where the dataset that is replaced was there before."""
+    """An import is all or nothing, also where it replaces a dataset."""
     good = FileSource(wrote(tmp_path, "good.jsonl", ROWS))
     bad = FileSource(wrote(tmp_path, "bad.jsonl", [*({"input": n} for n in range(5_000)), {"id": ""}]))
     with pytest.raises(BadRow, match="line 5001: the id is empty"):
@@ -80,7 +80,7 @@ async def test_a_bad_row_leaves_nothing_behind(tmp_path, database, conn):
 
 
 async def test_a_name_is_taken_unless_it_is_replaced(tmp_path, database, conn):
-    """An import never adds to a dataset: it is refused, or takes its place; projects keep apart."""
+    """An import never appends to a dataset: it is refused or replaces it; projects are separate."""
     source = FileSource(wrote(tmp_path, "cases.jsonl", ROWS))
     await import_file(database, source, dataset(), replace=False)
     with pytest.raises(Problem, match="--replace"):
@@ -93,7 +93,7 @@ async def test_a_name_is_taken_unless_it_is_replaced(tmp_path, database, conn):
 
 
 async def test_a_long_dataset_is_read_page_by_page(tmp_path, database, conn):
-    """Cases come in order however many pages there are, and a limit ends them."""
+    """Keyset pagination returns the cases in order, and a limit ends it."""
     rows = [{"input": n} for n in range(2_500)]
     await import_file(database, FileSource(wrote(tmp_path, "a.jsonl", rows)), dataset(), replace=False)
     cases = [case async for case in stored_cases(conn, project="default", name="maths")]
@@ -104,7 +104,7 @@ async def test_a_long_dataset_is_read_page_by_page(tmp_path, database, conn):
 
 
 async def test_an_imported_dataset_is_submitted_by_its_name(tmp_path, database):
-    """Serial groups and errors are the same as with a file; a row is called by its place."""
+    """Serial groups and errors are those of a file; a row is named by its position."""
     source = FileSource(wrote(tmp_path, "cases.jsonl", ROWS))
     await import_file(database, source, dataset(), replace=False)
     plan = make_plan(None, {"dataset": "maths", "target": "simulated"}, folder=tmp_path)
@@ -133,7 +133,7 @@ def imported(database: str, path: Path, *arguments: str) -> dict[str, Any]:
 
 
 def test_a_file_is_imported_listed_and_shown(tmp_path, database):
-    """The three commands, as a person or a machine would use them."""
+    """The three commands work for people and, with JSON, for machines."""
     rows = [{"key": f"k{n}", "q": f"What is {n}?", "a": n} for n in range(12)]
     path = tmp_path / "sums.json"
     path.write_text(json.dumps({"data": {"rows": rows}}))
@@ -162,7 +162,7 @@ def test_a_file_is_imported_listed_and_shown(tmp_path, database):
 
 
 def test_the_commands_explain_what_they_refuse(tmp_path, database):
-    """A name that is taken, a file that is none and a dataset that is not there: a sentence each."""
+    """A taken name, an invalid file and a missing dataset have one sentence each."""
     path = wrote(tmp_path, "cases.jsonl", ROWS)
     imported(database, path)
     for arguments, message in [
@@ -179,14 +179,14 @@ def test_the_commands_explain_what_they_refuse(tmp_path, database):
 
 @pytest.mark.parametrize("name", ["exams/2026", "cases.jsonl", "cases.csv.gz"])
 def test_a_name_that_a_batch_would_take_for_a_file_is_refused(tmp_path, database, name):
-    """Otherwise the dataset is there, and `--dataset` can't say so."""
+    """`--dataset` would take such a name for a file."""
     result = run(database, "import", str(wrote(tmp_path, "cases.jsonl", ROWS)), "--name", name)
     assert (result.exit_code, "a batch would look for a file" in _plain(result.stderr)) == (2, True)
     assert run(database, "list", "--json").stdout == ""
 
 
 def test_one_case_is_one_case(tmp_path, database):
-    """What is counted is counted in words that fit."""
+    """The singular is used for one case."""
     result = run(database, "import", str(wrote(tmp_path, "cases.jsonl", ROWS[:1])))
     assert result.stderr == "Imported 1 case as 'cases'.\n"
 

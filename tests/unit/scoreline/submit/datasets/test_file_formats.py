@@ -57,8 +57,8 @@ def test_every_format_gives_the_same_cases(tmp_path, name, packed, mark):
     assert [row.position for row in rows] == [1, 2]
 
 
-def test_what_is_in_a_file_must_be_what_its_name_says(tmp_path):
-    """A name without a format, gzip that is none and gzip in disguise are each called by their name."""
+def test_the_content_of_a_file_must_match_its_suffix(tmp_path):
+    """A name without a format, a .gz file without gzip, and gzip without .gz each have their own error."""
     assert "must end in .jsonl" in unreadable(written(tmp_path, "cases.txt", "{}"))
     disguised = tmp_path / "cases.jsonl"
     disguised.write_bytes(gzip.compress(b"{}"))
@@ -110,7 +110,7 @@ def test_an_empty_file_is_no_dataset(tmp_path, name):
     ],
 )
 def test_a_bad_row_is_named_with_its_place_and_reason(tmp_path, name, text, line, reason):
-    """Whatever is wrong with a row, the error says where it stands and what it is."""
+    """Whatever is wrong with a row, the error has its place and the reason."""
     bad = refused(written(tmp_path, name, text))
     assert (bad.line, bad.unit) == (line, "line" if name in ("a.jsonl", "a.csv") else "record")
     assert reason in bad.reason
@@ -119,7 +119,7 @@ def test_a_bad_row_is_named_with_its_place_and_reason(tmp_path, name, text, line
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.yaml"])
-def test_a_row_without_end_is_refused_before_it_fills_the_memory(tmp_path, name):
+def test_an_oversized_row_is_refused_before_it_fills_the_memory(tmp_path, name):
     """Three megabytes in one row are more likely a mistake than a case."""
     long = "x" * 3_000_000
     text = {
@@ -145,12 +145,12 @@ def test_records_of_a_document_are_found_by_a_dotted_path(tmp_path):
 
 
 def test_dates_in_yaml_stay_text(tmp_path):
-    """What JSON has no type for is not turned into something that it can't hold."""
+    """A value without a JSON type stays text."""
     (row,) = file_rows(written(tmp_path, "a.yaml", "- input: 2024-01-31\n"))
     assert row.case.input == "2024-01-31"
 
 
-def test_a_table_says_in_text_what_it_means(tmp_path):
+def test_cells_of_a_table_are_parsed(tmp_path):
     """An empty expected value is none, and tags and metadata may be JSON."""
     text = 'input,expected,tags,metadata\nx,,"a, b","{""level"": 3}"\ny,1,"[""c""]",\n'
     first, second = file_rows(written(tmp_path, "a.csv", text))

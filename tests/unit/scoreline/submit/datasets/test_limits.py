@@ -20,8 +20,8 @@ from scoreline.submit.groups import DisjointGroups, SerialLinker
 from tests.unit.scoreline.submit.datasets.test_file_formats import refused, unreadable, written
 
 
-def test_a_token_is_bounded_and_an_event_starts_the_count_anew():
-    """A parser that yields reads on for ever; one that does not is stopped after one row's worth."""
+def test_a_token_is_bounded_and_an_event_resets_the_count():
+    """A parser that yields reads on without a limit; one that does not is stopped after one row's size."""
     stream = MeteredStream(io.BytesIO(b"x" * (3 * MAX_ROW_BYTES)))
     for _ in range(3):
         stream.read(MAX_ROW_BYTES - READ_AHEAD)
@@ -41,8 +41,8 @@ def test_a_token_is_bounded_and_an_event_starts_the_count_anew():
         ("a.yaml", "rows: [{input: 1}]\nskipped: " + "[" * 250 + "]" * 250),
     ],
 )
-def test_what_is_passed_over_has_a_limit_of_depth_too(tmp_path, name, text):
-    """A document is refused for its depth before, in and behind the list of rows."""
+def test_skipped_parts_have_a_depth_limit_too(tmp_path, name, text):
+    """A document that is too deep is refused before, in and after the list of rows."""
     assert (
         "nested more than 200 deep"
         in refused(written(tmp_path, name, text), Columns(records="rows")).reason
@@ -58,7 +58,7 @@ def test_a_record_may_be_as_deep_as_the_limit_wherever_its_list_is(tmp_path):
 
 
 def test_rows_of_a_table_end_at_the_limit_though_each_line_is_short(tmp_path):
-    """Quoted fields that go on over lines make no row without end, nor columns a search without end."""
+    """Quoted fields with line breaks and many columns cannot exceed the size of a row."""
     assert (
         "row is longer than 2 MB"
         in refused(written(tmp_path, "a.csv", "input\n" + '"x\n",' * 600_000)).reason
@@ -67,8 +67,8 @@ def test_rows_of_a_table_end_at_the_limit_though_each_line_is_short(tmp_path):
     assert "two columns are named 'c7'" in refused(written(tmp_path, "b.csv", f"{names},c7\n")).reason
 
 
-def test_gzip_that_unfolds_without_measure_is_refused(tmp_path, monkeypatch):
-    """Beyond a size that is always unpacked, the ratio counts; what is below is read whole."""
+def test_a_gzip_bomb_is_refused(tmp_path, monkeypatch):
+    """Above a minimum size the compression ratio is limited; smaller files are read whole."""
     path = written(tmp_path, "a.jsonl.gz", b'{"input": "%s"}\n' % (b"x" * 100_000) * 20)
     assert len(list(file_rows(path))) == 20
     monkeypatch.setattr(file_formats, "ALWAYS_UNPACKED", 1_000_000)
@@ -80,7 +80,7 @@ def test_gzip_that_unfolds_without_measure_is_refused(tmp_path, monkeypatch):
 
 
 def test_ids_on_disk_are_found_like_those_in_memory(monkeypatch):
-    """An id is noticed a second time however many were between, and the table on disk is removed."""
+    """A repeated id is found however many ids lie between, and the table on disk is removed."""
     monkeypatch.setattr(id_index, "MAX_IN_MEMORY", 10)
     with IdIndex() as ids:
         assert [ids.add(f"id-{number}", number) for number in range(1, 96)] == [None] * 95
@@ -135,25 +135,25 @@ def test_values_built_from_events_are_those_composed_from_nodes(text, value):
         ("- input: =\n", "broken YAML"),
     ],
 )
-def test_yaml_that_no_value_can_be_made_of_is_a_bad_row(tmp_path, text, reason):
-    """A text that is not what its tag or its pattern promises ends in a sentence, not in a traceback."""
+def test_yaml_with_an_invalid_value_is_a_bad_row(tmp_path, text, reason):
+    """A text that does not match its tag or pattern is an error message, not a traceback."""
     assert reason in refused(written(tmp_path, "a.yaml", text)).reason
 
 
 def test_a_second_yaml_document_is_refused(tmp_path):
-    """Its rows would be left out without a word."""
+    """Its rows would be left out silently."""
     text = "- input: 1\n---\n- input: 2\n"
     assert "a second document begins with `---`" in unreadable(written(tmp_path, "a.yaml", text))
 
 
 def test_errors_are_short_whatever_the_row_holds():
     """A hundred thousand long columns make neither a long message nor a long search."""
-    said = no_column("input", (f"{number}{'x' * 10_000}" for number in range(100_000)))
-    assert len(said) < 5_000
+    message = no_column("input", (f"{number}{'x' * 10_000}" for number in range(100_000)))
+    assert len(message) < 5_000
 
 
-def test_ties_and_turns_are_limited(monkeypatch):
-    """What a submission keeps in memory of its groups has an end, with what to do."""
+def test_groups_and_turns_are_limited(monkeypatch):
+    """What a submission keeps in memory of its groups is bounded, and the error has the remedy."""
     monkeypatch.setattr(groups, "MAX_TURNS", 3)
     sequencing = SerialLinker(DisjointGroups())
     for case in range(1, 4):

@@ -1,4 +1,4 @@
-"""Rows as cases: which field is what, which name they bear, and what the log can't hold."""
+"""Rows as cases: how columns map to fields, how cases are named, and text that the log can't hold."""
 
 import json
 import tracemalloc
@@ -31,7 +31,7 @@ def unfit(columns: Columns | None = None, **fields: Any) -> str:
 @pytest.mark.parametrize("name", ["input", "question", "prompt"])
 @pytest.mark.parametrize("answer", ["expected", "target", "ideal", "expectedOutput", "answer"])
 def test_the_usual_names_are_known(name, answer):
-    """Nobody has to map columns that are called what people call them."""
+    """Columns with common names need no mapping."""
     case = case_of(None, **{name: "Q", answer: "A"})
     assert (case.id, case.input, case.expected) == ("7", "Q", "A")
 
@@ -55,7 +55,7 @@ def test_every_field_stays_under_its_own_name():
 
 
 def test_a_mapping_goes_into_objects_and_before_the_usual_names():
-    """Dotted paths name what lies deeper; what is mapped wins, and what it displaces is kept."""
+    """Dotted paths reach into objects; a mapping overrides a common name, whose value is kept."""
     columns = Columns(id="meta.key", input="body.text", expected="gold")
     case = case_of(columns, meta={"key": "k1"}, body={"text": "Q"}, gold=["A"], input="other")
     assert (case.id, case.input, case.expected) == ("k1", "Q", ["A"])
@@ -81,8 +81,8 @@ def test_a_mapped_column_that_is_not_there_is_named_with_its_neighbours():
         ([1], "a list"),
     ],
 )
-def test_an_id_that_nobody_could_type_is_refused(identifier, reason):
-    """Ids are printed and searched for: short texts or whole numbers."""
+def test_an_unusable_id_is_refused(identifier, reason):
+    """Ids are printed and searched for, so they are short texts or whole numbers."""
     assert reason in unfit(id=identifier)
 
 
@@ -105,8 +105,8 @@ def test_an_id_that_comes_again_names_the_first(tmp_path):
     assert (bad.line, bad.reason) == (3, "the id 'a' was there before, in line 1")
 
 
-def test_a_position_that_is_somebody_elses_id_is_noticed(tmp_path):
-    """A row without id is called by its position, which must not be the id of another."""
+def test_a_position_that_equals_another_rows_id_is_refused(tmp_path):
+    """A row without an id is named by its position, which must not be the id of another row."""
     bad = refused(written(tmp_path, "a.jsonl", '{"id": "2"}\n{"input": 1}\n'))
     assert bad.line == 2
 
@@ -124,7 +124,7 @@ def test_ids_are_remembered_in_little_memory():
 
 
 def test_a_long_file_is_read_row_by_row(tmp_path):
-    """GroupFieldReader a file takes the memory of a row, not of the file: whichever the format."""
+    """Reading a file takes the memory of one row, not of the file, in every format."""
     body, count = "x" * 40_000, 200
     texts = {
         "a.jsonl": f'{{"input": "{body}"}}\n' * count,

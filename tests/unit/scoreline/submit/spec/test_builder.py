@@ -16,7 +16,7 @@ name: nightly
 project: maths
 dataset: {path: cases.json, records: data.rows, id: key, input: q, expected: a}
 prompts: ["{input}", "Think. {input}"]
-targets: [simulated, {type: recorded, path: said.jsonl, output: x.y, records: rows}]
+targets: [simulated, {type: recorded, path: answers.jsonl, output: x.y, records: rows}]
 evaluators:
   - exact
   - {type: numeric, name: close, tolerance: 0.5}
@@ -48,7 +48,7 @@ def refused(folder: Path, text: str | None = None, **flags) -> str:
 
 
 def test_every_key_has_its_meaning(tmp_path):
-    """A spec that says everything is a plan that says everything."""
+    """A spec with every key becomes a plan with every field."""
     plan = planned(tmp_path, WHOLE)
     batch = plan.batch
     assert (batch.name, plan.project, plan.tags, plan.only_tagged) == (
@@ -58,7 +58,7 @@ def test_every_key_has_its_meaning(tmp_path):
         ("hard",),
     )
     assert plan.source == FileSource(tmp_path / "cases.json", Columns("data.rows", "key", "q", "a"))
-    assert [target.label for target in batch.targets] == ["simulated", "recorded:said.jsonl"]
+    assert [target.label for target in batch.targets] == ["simulated", "recorded:answers.jsonl"]
     assert [evaluator.name for evaluator in batch.evaluators] == ["exact", "close"]
     assert (batch.prompts[1], batch.repetitions, batch.retries, batch.timeout) == (
         "Think. {input}",
@@ -71,14 +71,14 @@ def test_every_key_has_its_meaning(tmp_path):
     assert plan.repetitions_given
     recorded = plan.recorded[1]
     assert (recorded.path, recorded.output, recorded.columns.records) == (
-        tmp_path / "said.jsonl",
+        tmp_path / "answers.jsonl",
         "x.y",
         "rows",
     )
 
 
 def test_flags_mean_the_same_as_keys(tmp_path):
-    """What can be said in a file can be said in flags, from where they are typed."""
+    """Every key has an equivalent flag; paths in flags are relative to the working directory."""
     plan = planned(
         tmp_path,
         dataset="cases.jsonl",
@@ -94,7 +94,7 @@ def test_flags_mean_the_same_as_keys(tmp_path):
 
 
 def test_flags_win(tmp_path):
-    """Where file and flags both speak, the flag is meant."""
+    """A flag overrides the same key of the file."""
     plan = planned(
         tmp_path, WHOLE, target=["simulated"], limit=3, dataset="imported", evaluator=["contains"]
     )
@@ -145,7 +145,7 @@ def test_the_dataset_itself_may_hold_the_answers(tmp_path):
     ],
 )
 def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, message):
-    """A key that is unknown, of a wrong type or out of bounds: one sentence, and where it stands."""
+    """An unknown key, a wrong type and a value out of bounds are each one sentence with the line."""
     complaint = refused(tmp_path, f"dataset: a.jsonl\ntarget: simulated\n{line}\n")
     assert message in complaint
     assert f"scoreline.yaml, line {3 + line.count(chr(10))}: " in complaint
@@ -177,13 +177,13 @@ def test_keys_within_keys_have_lines_too(tmp_path):
         ("dataset: a.csv\ntarget: simulatd\n", "there is no target type 'simulatd'"),
     ],
 )
-def test_a_spec_without_sense_is_refused_whole(tmp_path, text, message):
-    """A file that is no spec, or lacks what every batch needs, says so."""
+def test_an_invalid_spec_is_refused_whole(tmp_path, text, message):
+    """A file that is not a spec, or lacks a required key, is an error with the reason."""
     assert message in refused(tmp_path, text)
 
 
 def test_a_wrong_flag_is_named_as_it_was_typed(tmp_path):
-    """Flags have no lines: they are called by their names."""
+    """An error of a flag names the flag, because flags have no lines."""
     assert refused(tmp_path, mode="simulated", max_duration="x").startswith("--max-duration: ")
     assert refused(tmp_path, mode="simulated", records="x").startswith("--records: ")
 
@@ -197,7 +197,7 @@ def test_a_wrong_flag_is_named_as_it_was_typed(tmp_path):
     ],
 )
 def test_a_secret_that_is_written_out_is_refused(tmp_path, options):
-    """Specs are stored and shown, so keys must stay in the environment; the advice says how."""
+    """Specs are stored and shown, so keys must stay in the environment; the error has the remedy."""
     text = f"dataset: a.csv\ntarget: {{type: http, url: https://example.org, {options}}}\n"
     complaint = refused(tmp_path, text)
     assert "write $NAME" in complaint
@@ -217,7 +217,7 @@ def test_the_evaluators_of_a_spec_are_looked_for_beside_it(tmp_path):
 
 
 def test_an_evaluators_time_out_is_written_like_a_batchs(tmp_path):
-    """Five minutes are five minutes."""
+    """A time-out accepts units such as `5m`."""
     judge = {"type": "exact", "timeout": "5m"}
     plan = make_plan(None, {"mode": "simulated", "evaluators": [judge]}, folder=tmp_path)
     assert plan.batch.evaluators[0].timeout == 300.0
@@ -235,7 +235,7 @@ def test_an_evaluators_time_out_is_written_like_a_batchs(tmp_path):
     ],
 )
 def test_a_key_in_a_prompt_or_name_is_refused(line: str, tmp_path: Path):
-    """It would be stored and sent; the key is not repeated."""
+    """It would be stored and sent; the error does not repeat the key."""
     key = "sk-ant-api03-Q7abc0123456789"
     base = "dataset: cases.jsonl\n" + ("" if line.startswith("targets") else "targets: [simulated]\n")
     with pytest.raises(SpecError, match="looks like a secret") as refused:
@@ -244,7 +244,7 @@ def test_a_key_in_a_prompt_or_name_is_refused(line: str, tmp_path: Path):
 
 
 def test_a_key_in_a_flag_is_refused(tmp_path: Path):
-    """`--prompt` as the spec; words with a hyphen are no keys."""
+    """`--prompt` is checked like the spec; hyphenated words are not taken for keys."""
     text = "dataset: cases.jsonl\ntargets: [simulated]\n"
     with pytest.raises(SpecError, match="looks like a secret"):
         planned(tmp_path, text, prompts=["{input} sk-ant-api03-Q7abc0123456789"])

@@ -1,4 +1,4 @@
-"""Limits and budgets in a spec, in flags and in settings; and what is counted because of them."""
+"""Limits and budgets in a spec, in flags and in settings, and which targets are metered because of them."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -32,13 +32,13 @@ def refused(folder: Path, more: str = "", **flags) -> str:
 
 
 def test_a_second_document_is_refused(tmp_path):
-    """What it holds would be ignored without a word."""
+    """Its content would be ignored silently."""
     assert "a second document begins with `---`" in refused(tmp_path, "---\nname: other\n")
     assert planned(tmp_path, "...\n").batch.evaluators
 
 
 def test_limits_are_taken_one_by_one_from_flags_then_the_file_then_settings(tmp_path):
-    """Whoever says one of them leaves the others to the rest."""
+    """A limit given in one place leaves the other limits to the next place."""
     made = load_settings({"EVAL_RATE_LIMIT_DELAY": "3", "EVAL_RATE_LIMIT_TPM": "7"}).limits
     plan = planned(
         tmp_path, "limits: {rpm: 60, tpm: 1e5}\n", made, limits={"rpm": 30, "max_concurrency": 4}
@@ -49,7 +49,7 @@ def test_limits_are_taken_one_by_one_from_flags_then_the_file_then_settings(tmp_
 
 
 def test_a_budget_is_money_or_tokens(tmp_path):
-    """Money as people write it, to the last digit; without a word there is no limit."""
+    """Money is exact to the last digit; without a budget there is no limit."""
     plan = planned(tmp_path, "max_cost: 0.10\nmax_tokens: 5000\nfail_fast_after: 0\n")
     assert (plan.max_cost_usd, plan.max_tokens, plan.batch.fail_fast_after) == (Decimal("0.1"), 5_000, 0)
     assert planned(tmp_path, "max_cost: $5\n", max_cost="7.50").max_cost_usd == Decimal("7.50")
@@ -77,7 +77,7 @@ def test_a_budget_is_money_or_tokens(tmp_path):
     ],
 )
 def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, message):
-    """As for every other key."""
+    """Limits are checked like every other key."""
     complaint = refused(tmp_path, f"{line}\n")
     assert message in complaint
     assert "scoreline.yaml, line 4: " in complaint
@@ -93,12 +93,12 @@ def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, message):
     ],
 )
 def test_a_wrong_flag_is_named_as_it_was_typed(tmp_path, flags, typed):
-    """Not by the key that it stands for."""
+    """The error names the flag, not the key that it sets."""
     assert refused(tmp_path, **flags).startswith(f"{typed}: ")
 
 
-def test_with_a_limit_every_target_that_is_asked_is_counted(tmp_path):
-    """Recorded answers are asked of nobody, and without a limit nobody counts these."""
+def test_with_a_limit_every_called_target_is_metered(tmp_path):
+    """Recorded answers need no call, so they are not metered; without a limit no target is."""
     assert [each.is_metered for each in planned(tmp_path).batch.targets] == [False, False]
     for limits in ("{rpm: 60}", "{tpm: 60}", "{max_concurrency: 2}", "{delay: 1}"):
         batch = planned(tmp_path, f"limits: {limits}\n").batch
@@ -115,7 +115,7 @@ max_concurrency: 9
 
 
 def test_a_target_a_judge_and_an_account_have_limits_of_their_own(tmp_path):
-    """In the spec, or typed with their names; what has a limit is metered."""
+    """Limits are read from the spec or from flags with names; a target with a limit is metered."""
     path = tmp_path / "limited.yaml"
     path.write_text("dataset: a.jsonl\ntargets: [simulated, 'python:app:f']\n" + LIMITED)
     plain, named = split_limit_flags(
@@ -131,7 +131,7 @@ def test_a_target_a_judge_and_an_account_have_limits_of_their_own(tmp_path):
 
 
 def test_the_most_specific_limit_of_each_kind_is_declared_with_its_origin():
-    """Of a target before its account's, of an account before the batch's."""
+    """A target's limit precedes its account's, and an account's precedes the batch's."""
     target = TargetSpec("openai", "gpt", is_metered=True, rate_limits=Limits(rpm=1))
     accounts = {"openai": Limits(rpm=2, tpm=20), "openai:acct": Limits(tpm=30), "anthropic": Limits(rpm=4)}
     limits = Limits(rpm=5, tpm=50, max_concurrency=5)
@@ -152,14 +152,14 @@ def test_the_most_specific_limit_of_each_kind_is_declared_with_its_origin():
     ],
 )
 def test_wrong_limits_of_an_account_are_named_with_their_line(tmp_path, line, message):
-    """As for every other key."""
+    """Limits of an account are checked like every other key."""
     complaint = refused(tmp_path, f"{line}\n")
     assert message in complaint
     assert "scoreline.yaml, line 4: " in complaint
 
 
 def test_a_limit_typed_for_a_name_that_is_not_there_is_refused(tmp_path):
-    """With the flag, and the names that there are."""
+    """The error names the flag and lists the known names."""
     complaint = refused(tmp_path, named_limits={"gpt": {"rpm": 3}})
     assert complaint == (
         "--rpm-limit: no target or evaluator is named 'gpt'; there are: simulated, recorded:b.jsonl, exact"
@@ -168,7 +168,7 @@ def test_a_limit_typed_for_a_name_that_is_not_there_is_refused(tmp_path):
 
 
 class _Counted:
-    """A type of targets and of evaluators that a provider counts."""
+    """A type of targets and of evaluators that is always metered."""
 
     needs_expected = False
 
@@ -182,8 +182,8 @@ class _Counted:
         return 1.0
 
 
-def test_what_somebody_else_counts_is_counted_without_a_limit(tmp_path, monkeypatch):
-    """Its type says so, of targets and of judges alike."""
+def test_a_metered_type_is_metered_without_a_limit(tmp_path, monkeypatch):
+    """This holds for targets and for judges."""
     for kind in (registry.TARGETS, registry.EVALUATORS):
         monkeypatch.setitem(kind.builtin, "counted", f"{__name__}:COUNTED")
     assert isinstance(COUNTED, Metered)
@@ -196,7 +196,7 @@ COUNTED = _Counted()
 
 
 def test_settings_of_rate_limits():
-    """Each has its default and its bounds."""
+    """Each setting has its default and its bounds."""
     made = load_settings({})
     assert (made.rate_limit_mode, made.limits) == (RateLimitMode.DISTRIBUTED, Limits())
     assert (made.rate_limit_breaker_failures, made.rate_limit_breaker_seconds, made.prices) == (5, 30, None)

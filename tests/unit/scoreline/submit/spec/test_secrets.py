@@ -37,11 +37,11 @@ def test_a_key_is_found_wherever_it_hides(options, where):
         {"prompt": "Is the bearer of the task-force's risk-assessment here?"},
         {"max_tokens": 100, "token": "$T", "function": "module:basic"},
         {"url": "https://example.org/?key=$KEY&max_tokens=100&q={input}&token={input}"},
-        {"system": "Say what https://example.org/ means, and what ?token=abc does."},
+        {"system": "Explain what https://example.org/ means, and what ?token=abc does."},
     ],
 )
 def test_names_of_variables_and_plain_words_are_let_through(options):
-    """A spec that names its keys, or speaks of them, is fine."""
+    """A spec may name its keys' variables or mention keys in a text."""
     assert find_secret(options) is None
 
 
@@ -57,14 +57,14 @@ def test_names_of_variables_and_plain_words_are_let_through(options):
     ],
 )
 def test_keys_of_http_targets_are_refused(options):
-    """In the query, in the login, and in every header that usually carries one; `$NAME` is the advice."""
+    """Keys in the query, the login or a usual header are refused; the error recommends `$NAME`."""
     with pytest.raises(ValueError, match=r"\$NAME") as refused:
         target_type("http").check(options)
     assert "abc" not in str(refused.value)
 
 
 def test_headers_that_are_no_keys_are_let_through():
-    """Numbers, switches, and keys that name a request and not its sender."""
+    """Numbers, switches, and keys that identify a request rather than its sender are allowed."""
     headers: dict[str, JsonValue] = {
         "Idempotency-Key": "abc",
         "X-Max-Tokens": "100",

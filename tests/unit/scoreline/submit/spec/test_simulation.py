@@ -31,7 +31,7 @@ def test_no_registered_target_is_called() -> None:
 
 
 def test_no_registered_evaluator_is_called() -> None:
-    """Those that compare stay; all others are simulated under a name that says so, and can be made."""
+    """Comparing evaluators stay; all others become simulated ones under a name with that word."""
     specs = tuple(
         EvaluatorSpec(name, name, OPTIONS.get(name, {}))  # type: ignore[arg-type]  # JSON
         for name in EVALUATORS.names
@@ -59,7 +59,7 @@ def test_a_file_that_contradicts_itself_is_refused(tmp_path: Path, more: str) ->
 
 @pytest.mark.parametrize("flags", [{"targets": ["python:a:b"]}, {"evaluators": ["python:a:b"]}])
 def test_flags_that_contradict_each_other_are_refused(tmp_path: Path, flags: dict[str, list[str]]) -> None:
-    """A flag that asks for a call beside the mode is an error."""
+    """A flag that needs a call is an error beside the mode."""
     with pytest.raises(SpecError, match="would be called"):
         make_plan(None, {"mode": "simulated", **flags}, folder=tmp_path)
 
