@@ -1,15 +1,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests wait much for processes they start, so one more process than cores. Given servers are emptied by
-# the tests: one process can have them.
+# Tests wait often for processes they start, so one more process than cores. Servers that are given are
+# emptied by the tests, so only one process can use them.
 TEST_PROCESSES := $(if $(EVAL_TEST_REDIS_URL)$(EVAL_TEST_POSTGRES_URL),0,$(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)"))
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet --require-hashes
 
 .DEFAULT_GOAL := help
 .PHONY: help demo observe test proof mutants check format bench lock diagram dashboards alerts docs clean
 
-help: ## List what can be made
+help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 demo: $(VENV)/core ## Score 400 recorded answers on embedded servers, and kill an executor meanwhile
@@ -30,14 +30,14 @@ proof: $(VENV)/dev ## Run the long form of the proofs, and print their table (20
 mutants: $(VENV)/dev ## Remove each mechanism in turn, and list what goes red (10 minutes)
 	@$(BIN)/python -m tests.mutants
 
-check: $(VENV)/dev ## Lint, format, types, rooms, dead code
+check: $(VENV)/dev ## Lint, format, types, imports between packages, dead code
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/vulture
 
-format: $(VENV)/dev ## Put the code into shape
+format: $(VENV)/dev ## Format the code, and apply safe fixes
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -47,7 +47,7 @@ bench: $(VENV)/core ## Measure the whole system, drain, latency and replay (minu
 	@$(BIN)/python -m bench.latency --json
 	@$(BIN)/python -m bench.replay --json
 
-lock: ## Pin the requirements anew, from pyproject.toml
+lock: ## Pin the requirements again, from pyproject.toml
 	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet uv
 	@for extra in "core:" "dev:--extra dev" "docs:--extra docs" "deploy:--extra providers --extra otel"; do \
 	  $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
@@ -63,7 +63,7 @@ alerts: $(VENV)/core ## Render the alert definitions into the rules that Prometh
 docs: $(VENV)/docs ## Build the documentation site into .site, strict on dead links
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir .site && echo "documentation site: .site/index.html"
 
-clean: ## Remove what make has made
+clean: ## Remove what make has built
 	rm -rf $(VENV) .site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:

@@ -4,9 +4,9 @@
 #     deploy/secrets.sh                      # into deploy/secrets
 #     REDIS_HOST=cache.internal POSTGRES_HOST=db.internal deploy/secrets.sh
 #
-# What is there already is kept, so it can be run again after users.acl has changed. The folder is for its
-# owner only; the files in it can be read by anybody who gets that far, for services in containers have
-# user ids of their own.
+# Existing files are kept, so it can be run again after users.acl has changed. Only its owner can enter the
+# folder; the files in it are readable by all users, because services in containers have user ids of their
+# own.
 set -eu
 umask 022
 
@@ -20,7 +20,7 @@ mkdir -p "$secrets/keys" "$secrets/alerts"
 chmod 700 "$secrets"
 chmod 755 "$secrets/keys" "$secrets/alerts"
 
-password() { # of a name: made once
+password() { # of a name: generated once
   [ -s "$secrets/$1" ] || od -An -N24 -tx1 /dev/urandom | tr -d ' \n' >"$secrets/$1"
   cat "$secrets/$1"
 }
@@ -45,7 +45,7 @@ for user in executor storage coordinator reader; do
   cp "$secrets/redis_users" "$secrets/redis_users.new"
 done
 rm "$secrets/redis_users.new"
-cat >&2 <<SAID
+cat >&2 <<END
 secrets are in $secrets; keys of providers go into $secrets/keys, one a file.
-To be told of alerts: $secrets/alerts/slack_webhook_url, $secrets/alerts/pagerduty_routing_key
-SAID
+For alert notifications: $secrets/alerts/slack_webhook_url, $secrets/alerts/pagerduty_routing_key
+END

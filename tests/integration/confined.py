@@ -1,10 +1,10 @@
-"""Be confined as a container's engine would confine us, then run some code.
+"""Apply the confinement of a container engine to this process, then run some code.
 
 python -m tests.integration.confined PROFILE CODE
 
 An unprivileged user, no new privileges, and a seccomp profile in the engines' JSON format, loaded with
-libseccomp, as they do it. Where we are root we become somebody who is not, with no capabilities left. That
-somebody may not be able to read this folder, so the code finds imported what it needs: `probe`, `libc`.
+libseccomp, as the engines do. Root first switches to an unprivileged user without capabilities. That user
+may be unable to read this folder, so the code gets its modules imported already: `probe`, `libc`.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ class _Comparison(ctypes.Structure):
 
 
 def load(profile: dict[str, Any]) -> None:
-    """Load a profile for this process and whatever it becomes; calls unknown here are left out."""
+    """Load a profile for this process and its children; calls unknown here are left out."""
     library = ctypes.CDLL(LIBRARY, use_errno=True)
     library.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(library.seccomp_init(ctypes.c_uint32(_ERRNO | profile["defaultErrnoRet"])))
@@ -52,7 +52,7 @@ def _allow(library: ctypes.CDLL, context: ctypes.c_void_p, name: str, wanted: li
 
 
 def give_up_root() -> None:
-    """Become somebody, for good; capabilities go with it."""
+    """Switch to an unprivileged user irrevocably; capabilities are dropped with it."""
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(UID, UID, UID)
@@ -62,7 +62,7 @@ def give_up_root() -> None:
 if __name__ == "__main__":
     confinement = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     known = {"probe": probe, "libc": ctypes.CDLL(None, use_errno=True), "ctypes": ctypes}
-    sys.base_prefix = "/usr"  # as in the image; a root's own Python nobody else may look at
+    sys.base_prefix = "/usr"  # as in the image; root's own Python may be unreadable to other users
     give_up_root()
     load(confinement)
     exec(sys.argv[2], known)

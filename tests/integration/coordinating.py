@@ -1,13 +1,13 @@
-"""A coordinator on real servers, with executors and a storage worker that do as they are told.
+"""A coordinator on real servers, with scripted executors and a storage worker.
 
 async with house(redis_url, postgres_url) as here:
     await here.submit("nightly", 3)
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", {1: "dies"})
-    await here.go_round()
-    assert await here.standing("nightly") == ["2 queued", "1 completed", "1 completed"]
+    await here.run_cycle()
+    assert await here.states("nightly") == ["2 queued", "1 completed", "1 completed"]
 
-Whatever a scenario does, at its end the tables of every batch must equal its log.
+After each scenario, the tables of every batch must equal its log.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -52,15 +52,15 @@ SPEC = BatchSpec("a batch", (TargetSpec("simulated", "simulated"),))
 ANSWER = p.Responded(output="4", usage=p.TokenUsage(input_tokens=7), cost_usd=0.25)
 DONE = p.Completed(verdict="passed", score=1.0, usage=ANSWER.usage, cost_usd=ANSWER.cost_usd)
 SOON = {"reconcile_interval": NO_TIME, "unchanged_for": NO_TIME, "grace": NO_TIME}
-"""A coordinator that never waits: each round looks at everything."""
+"""A coordinator that never waits: each cycle processes everything."""
 
 Outcomes = Mapping[int, str]
-"""What becomes of some evaluations, by their number; of all others: completed."""
+"""The outcome of some evaluations, by their number; all others complete."""
 
 
 @dataclass(slots=True)
 class House:
-    """All that a batch needs to come to its end."""
+    """All that a batch needs to run to its end."""
 
     site: CoordinatorConfig
     log: RedisEventLog
@@ -73,29 +73,29 @@ class House:
     queues: Queues
     storage: Storage
     owned: dict[str, OwnedAttempt] = field(default_factory=dict)
-    """The attempts that executors have claimed last."""
+    """The attempts that executors claimed last."""
     owners: dict[str, str] = field(default_factory=dict)
     births: Iterator[int] = field(default_factory=lambda: count(1))
 
     def another(self, **settings: Any) -> Coordinator:
-        """Start one more coordinator, which remembers nothing."""
+        """Start one more coordinator, without any state."""
         chosen = CoordinatorSettings(**{**SOON, **settings})
         return build(self.site, chosen, self.log, self.pool)
 
     @property
     def operator(self) -> Operator:
-        """Be somebody at a keyboard: a process of its own, that has never gone round."""
+        """Build the context of an operator's command: a process that has never run a cycle."""
         return Operator(self.ledger, self.another(name="ada"), "ada")
 
     async def submit(self, batch_id: str, cases: int, *, spec: BatchSpec = SPEC, **head: Any) -> None:
-        """Have a batch of some cases accepted."""
+        """Submit a batch of some cases."""
         made = (NewEvaluation(p.Case(id=f"case-{n}", input=n)) for n in range(1, cases + 1))
         await self.submit_these(batch_id, list(made), spec=spec, **head)
 
     async def submit_these(
         self, batch_id: str, evaluations: Sequence[NewEvaluation], *, spec: BatchSpec = SPEC, **head: Any
     ) -> None:
-        """Have these accepted."""
+        """Submit these evaluations as a batch."""
 
         async def each() -> AsyncIterator[NewEvaluation]:
             for one in evaluations:
@@ -105,17 +105,17 @@ class House:
         await accept(self.ledger, batch, each(), now=utc_now(), shards=DEFAULT_SHARDS)
 
     async def run_cycle(self, times: int = 1) -> None:
-        """Let the coordinator go round."""
+        """Run coordinator cycles."""
         for _ in range(times):
             await self.coordinator.run_cycle()
 
     async def takes(self, batch_id: str) -> list[Delivery]:
-        """Take all tasks there are, in order of their evaluations."""
+        """Consume all tasks there are, in order of their evaluations."""
         taken = await self.queues.tasks.consume(CONSUMER, {batch_id: 1_000}, block=NO_TIME)
         return sorted(taken, key=lambda delivery: delivery.task)
 
     async def claim(self, batch_id: str, number: int, *, attempt: int = 1) -> Claimed:
-        """Claim an attempt, by an executor that lives for this alone."""
+        """Claim an attempt, by an executor of its own."""
         key = evaluation_id(batch_id, number)
         born = next(self.births)
         self.owners[key] = f"executor-{born}"
@@ -126,20 +126,20 @@ class House:
         return claimed
 
     async def beat(self, key: str) -> None:
-        """Let an evaluation's executor say that it is alive."""
+        """Send a heartbeat for an evaluation's executor."""
         await self.queues.executor_registry.heartbeat(ExecutorInstance(self.owners[key], self.owners[key]))
 
     async def die(self, key: str) -> None:
-        """Be the end of an evaluation's executor."""
+        """Deregister an evaluation's executor, as if it had died."""
         await self.queues.executor_registry.deregister(self.owners[key])
 
     async def work(self, batch_id: str, outcomes: Outcomes | None = None) -> list[int]:
-        """Work off all tasks there are; returns whose they were."""
+        """Process all tasks there are; returns the numbers of their evaluations."""
         numbers = []
         for delivery in await self.takes(batch_id):
             number = int(delivery.task.evaluation_id.rpartition(".")[2])
             numbers.append(number)
-            with suppress(AttemptLost):  # it was ended, or Redis was lost: let it go, as executors do
+            with suppress(AttemptLost):  # it was ended, or Redis was lost: drop it, as executors do
                 claimed = await self.claim(batch_id, number, attempt=delivery.task.attempt)
                 await self._live(claimed.attempt, outcome := (outcomes or {}).get(number, "completed"))
                 if "dies" in outcome:
@@ -156,22 +156,22 @@ class House:
         await owned.acknowledged()
 
     async def work_until_over(self, batch_id: str, outcomes: Outcomes | None = None) -> None:
-        """Go round and work until the batch is over; fails if it does not come to its end."""
+        """Run cycles and process tasks until the batch is over; fails if it does not end."""
         for _ in range(30):
             await self.run_cycle()
             _, is_over = await self.batch(batch_id)
             if is_over:
                 return
             await self.work(batch_id, outcomes)
-        raise AssertionError(f"{batch_id} is not over: {await self.standing(batch_id)}")
+        raise AssertionError(f"{batch_id} is not over: {await self.states(batch_id)}")
 
     async def store(self, batch_id: str) -> None:
-        """Let the storage worker see all streams of a batch."""
+        """Let the storage worker read all streams of a batch."""
         ids = await self.ask("SELECT evaluation_id FROM evaluations WHERE batch_id = %s", batch_id)
         await self.storage.store([key for (key,) in ids])
 
-    async def standing(self, batch_id: str) -> list[str]:
-        """Say of each evaluation, in order, in which attempt it is and how it stands."""
+    async def states(self, batch_id: str) -> list[str]:
+        """Return the attempt and the state of each evaluation, in order."""
         found = await self.ask(
             "SELECT attempt || ' ' || state FROM evaluations WHERE batch_id = %s ORDER BY evaluation_id",
             batch_id,
@@ -179,19 +179,19 @@ class House:
         return [words for (words,) in found]
 
     async def batch(self, batch_id: str) -> tuple[str, bool]:
-        """Say in which state a batch is, and whether it is over."""
+        """Return the state of a batch, and whether it is over."""
         sought = "SELECT state, finished_at IS NOT NULL FROM batches WHERE batch_id = %s"
         [(state, is_over)] = await self.ask(sought, batch_id)
         return state, is_over
 
     async def error(self, batch_id: str, number: int) -> dict[str, str]:
-        """Say why an evaluation failed."""
+        """Return the error of a failed evaluation."""
         sought = "SELECT error::text::jsonb FROM scorecards WHERE evaluation_id = %s"
         [(error,)] = await self.ask(sought, evaluation_id(batch_id, number))
         return dict(error)
 
     async def opening(self, batch_id: str, number: int, attempt: int) -> p.Queued:
-        """Return what an attempt was opened with."""
+        """Return the opening event of an attempt."""
         [standing] = await self.ledger.standings([evaluation_id(batch_id, number)])
         logged = await self.ledger.stored([standing.row])
         data = logged[evaluation_id(batch_id, number)][attempt, 0].data
@@ -199,11 +199,11 @@ class House:
         return data
 
     async def ask(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Ask the database."""
+        """Run a query."""
         return await (await self.conn.execute(statement.encode(), values)).fetchall()
 
     async def alter(self, statement: str, *values: object) -> None:
-        """Alter a row."""
+        """Update one row."""
         assert (await self.conn.execute(statement.encode(), values)).rowcount == 1
 
     async def keys(self, pattern: str) -> list[str]:
@@ -212,11 +212,11 @@ class House:
         return sorted(key.decode() for key in found)
 
     async def lose_redis(self) -> None:
-        """Be the accident after which Redis knows nothing."""
+        """Flush Redis, as a loss of all its data."""
         await self.log.redis.flushall()
 
     async def check(self) -> None:
-        """See that the tables equal the log, for every batch there is."""
+        """Assert that the tables equal the log, for every batch there is."""
         for (batch_id,) in await self.ask("SELECT batch_id FROM batches"):
             await self.store(batch_id)
             async with await AsyncConnection.connect(self.site.postgres_url) as conn:
@@ -245,7 +245,7 @@ def _facts(outcome: str) -> list[Any]:
 
 @asynccontextmanager
 async def house(redis_url: str, postgres_url: str, **settings: Any) -> AsyncIterator[House]:
-    """Migrate a database, lend all of it, and check the books at the end."""
+    """Migrate a database, yield a coordinator with its stores, and compare tables and log afterwards."""
     await prepare(postgres_url, shards=DEFAULT_SHARDS)
     chosen = CoordinatorSettings(**{**SOON, **settings})
     site = CoordinatorConfig(redis_url, postgres_url, DEFAULT_SHARDS)

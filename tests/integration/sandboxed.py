@@ -15,16 +15,16 @@ from executor.sandbox.probe import BUBBLEWRAP, probe, trouble_with
 PRIVILEGE_MODES = [
     privilege_mode for privilege_mode in PrivilegeMode if not trouble_with(BUBBLEWRAP, privilege_mode)
 ]
-"""Those on which a sandbox can be built here."""
+"""The privilege modes in which a sandbox can be built here."""
 
 PREFIXES = {
     PrivilegeMode.OWN_UID: (),
-    # Root without CAP_SYS_ADMIN, as in a container: namespaces are to be had in a user namespace only.
+    # Root without CAP_SYS_ADMIN, as in a container: namespaces are available in a user namespace only.
     PrivilegeMode.USER_NAMESPACE: ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
     if os.geteuid() == 0
     else (),
 }
-"""What a command line begins with so that its sandboxes stand in this privilege mode."""
+"""The start of a command line whose sandboxes use this privilege mode."""
 
 needs_sandbox = pytest.mark.skipif(
     probe().privilege_mode is None, reason=probe().trouble or "there is a sandbox"
@@ -39,12 +39,12 @@ def python(
     files: Mapping[str, Path] | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> SandboxJob:
-    """A Python program as a job; `facts` are a dict named `host` to it."""
-    told = f"host = __import__('json').loads({json.dumps(facts or {})!r})\n"
+    """Return a Python program as a job; it sees `facts` as a dict named `host`."""
+    preamble = f"host = __import__('json').loads({json.dumps(facts or {})!r})\n"
     return SandboxJob(
         ("python3", "-I", "-S", "-B", "program.py"),
         seconds,
-        texts={"program.py": (told + program).encode()},
+        texts={"program.py": (preamble + program).encode()},
         limits=limits or SandboxLimits(),
         files=files or {},
     )

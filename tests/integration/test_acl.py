@@ -1,4 +1,4 @@
-"""The users of a deployment, on real servers: what each service needs it may do, and nothing else."""
+"""The users of a deployment, on real servers: each has the rights that its service needs, and no others."""
 
 import asyncio
 import json
@@ -60,13 +60,13 @@ def _fresh(here: Deployment) -> None:
 
 @asynccontextmanager
 async def connected(here: Deployment, user: str) -> AsyncIterator[tuple[RedisEventLog, Queues]]:
-    """Lend the log and the queues as one user has them."""
+    """Yield the log and the queues with the rights of one user."""
     async with aclosing(connect(here.redis_url(user))) as redis:
         yield RedisEventLog(redis), open_queues(Backend.REDIS, redis)
 
 
 async def test_a_batch_goes_from_submission_to_scorecards_with_each_service_as_its_user(here, tmp_path):
-    """All three, told by files, finish a batch; nothing was denied them, and the tables equal the log."""
+    """Three services, configured by files, finish a batch without a denied command; tables equal log."""
     dataset = tmp_path / "cases.jsonl"
     dataset.write_text("".join(f'{{"input": "{n}", "expected": "{n}"}}\n' for n in range(20)))
     async with connected(here, "coordinator") as (log, _):  # an executor may start before a coordinator
@@ -95,7 +95,7 @@ def _submit(here: Deployment, dataset: Path) -> "subprocess.CompletedProcess[str
 
 
 async def test_an_executor_may_do_all_of_its_work(here):
-    """Append, claim, take, extend, requeue, give up, acknowledge, hold lanes, be there, and leave."""
+    """All commands of an executor are allowed, from the claim of an attempt to its own deregistration."""
     await work_through(here)
 
 
@@ -121,8 +121,8 @@ async def work_through(here: Deployment) -> None:
         [claimed] = await log.append([Append(EVALUATION, (claim,), epoch, Mode.CLAIM)])
         assert claimed.results == (AppendResult.OK,)
         assert len(claimed.stream) == 2
-        [told] = await log.append([Append(EVALUATION, tuple(others), epoch)])
-        assert told.results == (AppendResult.OK, AppendResult.OK)
+        [appended] = await log.append([Append(EVALUATION, tuple(others), epoch)])
+        assert appended.results == (AppendResult.OK, AppendResult.OK)
         assert await tasks.extend(me, [first, second]) == [first, second]
         assert await tasks.ack(me, [first]) == 1
         assert await tasks.nack(me, second)
@@ -208,15 +208,15 @@ REFUSED = {
         for number, command in enumerate(commands)
     ],
 )
-def test_nobody_may_do_what_is_not_theirs(here, user, command):
-    """Other prefixes, other services' keys, lists of keys, and everything that changes the server."""
+def test_each_user_is_denied_what_its_service_does_not_need(here, user, command):
+    """Foreign prefixes and keys, listing keys, and all commands that change the server are denied."""
     url = f"redis://health:none@127.0.0.1:{here.port}/0" if user == "health" else here.redis_url(user)
     with Redis.from_url(url) as redis, pytest.raises(NoPermissionError):
         redis.execute_command(*command)
 
 
-def test_a_script_has_no_more_rights_than_whoever_calls_it(here):
-    """Keys that a script makes up by itself are checked, too."""
+def test_a_script_has_no_more_rights_than_its_caller(here):
+    """Keys that a script computes by itself are checked, too."""
     with Redis.from_url(here.admin_url) as admin:
         admin.set("other:secret", "canary")
         digest = admin.script_load("return redis.call('GET', 'other:' .. ARGV[1])")
@@ -228,7 +228,7 @@ def test_a_script_has_no_more_rights_than_whoever_calls_it(here):
 
 
 async def test_scripts_that_redis_has_lost_are_loaded_by_a_coordinator(here):
-    """Until then an executor waits as for a server that is away, and runs no script of its own."""
+    """Until then an executor waits as during an outage of Redis, and loads no script itself."""
     script = next(each for each in executor_scripts() if "XPENDING" in each.source)
     async with connected(here, "executor") as (log, _):
         with Redis.from_url(here.admin_url) as admin:
@@ -243,7 +243,7 @@ async def test_scripts_that_redis_has_lost_are_loaded_by_a_coordinator(here):
         assert await log.committed([EVALUATION]) == [None]
 
 
-async def test_a_key_of_the_wrong_type_is_quarantined_by_services_that_may(here):
+async def test_a_key_of_the_wrong_type_is_quarantined_by_storage_workers_and_coordinators(here):
     """An executor renames no key of the log and waits; a storage worker and a coordinator move it."""
     fence = log_keys.fence_key(log_keys.shard_of(EVALUATION, log_keys.DEFAULT_SHARDS), EVALUATION)
     opening = Append(EVALUATION, records(history("queued")), epoch="")
@@ -267,8 +267,8 @@ async def test_a_key_of_the_wrong_type_is_quarantined_by_services_that_may(here)
         )
 
 
-def test_nobody_comes_in_without_a_name(here):
-    """The default user is off."""
+def test_a_login_without_a_user_name_is_refused(here):
+    """The default user is disabled."""
     with (
         Redis(host="127.0.0.1", port=here.port, retry=Retry(NoBackoff(), 0)) as redis,
         pytest.raises(AuthenticationError),
@@ -276,8 +276,8 @@ def test_nobody_comes_in_without_a_name(here):
         redis.ping()
 
 
-def test_the_reader_of_tables_changes_nothing_and_the_others_only_what_is_theirs(here):
-    """Logins have the rights of their role; none but the migrator makes tables."""
+def test_the_reader_login_writes_nothing_and_the_others_only_their_own_tables(here):
+    """Logins have the rights of their role; only the migrator creates tables."""
     for user in ("reader", "storage", "coordinator"):
         with psycopg.connect(here.postgres_url(user), autocommit=True) as conn:
             assert conn.execute("SELECT count(*) FROM batches").fetchone() is not None
@@ -288,8 +288,8 @@ def test_the_reader_of_tables_changes_nothing_and_the_others_only_what_is_theirs
                     conn.execute(refused.encode())
 
 
-async def test_a_worker_that_is_not_there_is_not_alive(here):
-    """The check ends with a line that says so, and exit code 1."""
+async def test_the_health_check_of_a_missing_worker_fails(here):
+    """The check reports it in one line and exits with 1."""
     done = await asyncio.to_thread(
         scoreline,
         "worker",
@@ -297,15 +297,15 @@ async def test_a_worker_that_is_not_there_is_not_alive(here):
         "--alive",
         "--no-sandbox",
         "--id",
-        "nobody",
+        "missing",
         **here.environ("executor"),
     )
     assert (done.returncode, done.stdout) == (1, "Redis answers\n")
-    assert "No worker named nobody is alive" in done.stderr
+    assert "No worker named missing is alive" in done.stderr
 
 
-async def test_nobody_leads_where_no_coordinator_is(here):
-    """The check ends with a line that says so, and exit code 1."""
+async def test_the_health_check_without_a_coordinator_fails(here):
+    """The check reports that there is no leader in one line and exits with 1."""
     await until(lambda: "No coordinator leads" in _leader(here), 60)
 
 
@@ -314,7 +314,7 @@ def _leader(here: Deployment) -> str:
 
 
 async def test_a_storage_worker_is_healthy_as_its_user(here):
-    """Health, lag and trimming need no more than its rights."""
+    """Health, lag and trimming need no rights beyond its own."""
     port = str(free_port())
     command = [SCORELINE, *SERVICES["storage"], "--health-port", port]
     with ended_in_any_case(command, here.environ("storage")):

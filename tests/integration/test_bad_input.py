@@ -1,4 +1,4 @@
-"""What nobody should send: it stops only itself, is kept with its reason, and can be looked up."""
+"""Invalid input stops only its own evaluation, is kept with its reason, and can be looked up."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +24,7 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
 
 
 def running(key: str, **envelope: Any) -> Fields:
-    """The event that should come next, but for some of its envelope; the fields agree with it."""
+    """The next event with some fields of its envelope changed; the stream's fields agree with it."""
     good = json.loads(encode(event("running", evaluation_id=key, sequence=2)))
     spoilt = good | envelope
     named = {name: spoilt[name] for name in ("attempt", "sequence", "type")}
@@ -58,7 +58,7 @@ POISONS: dict[str, tuple[str, Callable[[str], Fields]]] = {
     "ten-megabytes": ("oversize", lambda key: running_in(key, f'"{"x" * 10 * MEGABYTES}"')),
     "field-disagrees": ("mismatch", lambda key: running(key) | {"sequence": 3}),
     "type-disagrees": ("mismatch", lambda key: running(key) | {"type": "completed"}),
-    "other-evaluation": ("mismatch", lambda _: running("somebody else")),
+    "other-evaluation": ("mismatch", lambda _: running("another")),
     "wrong-batch": ("mismatch", lambda key: running(key, batch_id="another batch")),
     "conflict": (
         "conflict",
@@ -74,7 +74,7 @@ POISONS: dict[str, tuple[str, Callable[[str], Fields]]] = {
     "extra-field": ("invalid", lambda key: running(key, **{"\x1b[2J": "clears a screen"})),
     "illegal": ("illegal", illegal),
 }
-"""Each by its name: the reason it is kept with, and its fields."""
+"""By name: the reason of the quarantine, and the fields of the entry."""
 
 
 async def completed(here: Site, evaluation_id: str) -> bool:
@@ -91,7 +91,7 @@ async def all_quarantined(here: Site) -> bool:
 
 @pytest.mark.parametrize("name", POISONS)
 async def test_bad_entry_stops_only_its_own_evaluation(here: Site, name: str) -> None:
-    """A neighbour written in the same breath completes; the bad entry is kept, and named for what it is."""
+    """An evaluation written at the same time completes; the bad entry is quarantined with its reason."""
     reason, fields_for = POISONS[name]
     await here.add_plainly(history("queued provisioning", evaluation_id="bad"))
     await here.add_fields("bad", fields_for("bad"))
@@ -108,7 +108,7 @@ async def test_bad_entry_stops_only_its_own_evaluation(here: Site, name: str) ->
 
 
 async def test_quarantine_lists_everything_and_shows_each(here: Site) -> None:
-    """`quarantine list` names every bad entry with its reason, `show` brings its bytes."""
+    """`quarantine list` prints every bad entry with its reason, `show` prints its bytes."""
     for name, (_, fields_for) in POISONS.items():
         await here.add_plainly(history("queued provisioning", evaluation_id=name))
         await here.add_fields(name, fields_for(name))
@@ -141,8 +141,8 @@ async def test_quarantine_lists_everything_and_shows_each(here: Site) -> None:
     assert "bytes)" in large.stderr
 
 
-async def test_bad_wake_ups_are_kept_and_their_neighbours_heard(here: Site) -> None:
-    """A wake-up that names nothing is quarantined; those around it are followed."""
+async def test_bad_wake_ups_are_quarantined_and_others_are_processed(here: Site) -> None:
+    """A wake-up without a valid name is quarantined; those around it are processed."""
     stream = wake_key(shard_of("good", DEFAULT_SHARDS))
     bad: list[dict[Any, Any]] = [
         {"di": "good"},
@@ -163,15 +163,15 @@ async def test_bad_wake_ups_are_kept_and_their_neighbours_heard(here: Site) -> N
 @pytest.mark.parametrize(
     "key", ["a b", "ünïcode", "👩‍👩‍👧", "no\u00a0break", "x" * 200, "a:events:b", "{00}", "%s"]
 )
-async def test_every_name_an_event_may_have_is_heard_of(here: Site, key: str) -> None:
-    """Whatever id the envelope accepts, its wake-up is accepted too."""
+async def test_a_wake_up_accepts_every_id_that_an_event_may_have(here: Site, key: str) -> None:
+    """Any id that the envelope accepts is valid in a wake-up, too."""
     await here.append(history(LIFE, evaluation_id=key))
     async with worker(here):
         await until(lambda: completed(here, key), 3)
 
 
-async def test_nul_characters_are_made_safe(here: Site) -> None:
-    """A NUL, which Postgres can't hold, is replaced, and the event is taken."""
+async def test_nul_characters_are_replaced(here: Site) -> None:
+    """A NUL, which Postgres can't hold, is replaced, and the event is stored."""
     await here.add_plainly(history("queued provisioning", evaluation_id="nul"))
     await here.add_fields("nul", running_in("nul", r'"a\u0000b"'))
     async with worker(here):
@@ -187,7 +187,7 @@ async def reached(here: Site, evaluation_id: str, sequence: int) -> bool:
 
 @pytest.mark.parametrize("spoilt", [{"exit_code": 10**25}, {"exit_code": -(2**63) - 1}, {"score": 1e300}])
 async def test_number_too_large_for_its_column_stops_only_itself(here: Site, spoilt: Fields) -> None:
-    """What the database could not hold is refused, and the neighbours in its transaction are stored."""
+    """A value that the column can't hold is quarantined; other events of its transaction are stored."""
     *begun, done = history(LIFE, evaluation_id="bad")
     body = json.loads(encode(done))
     body["data"] |= spoilt
@@ -201,7 +201,7 @@ async def test_number_too_large_for_its_column_stops_only_itself(here: Site, spo
 
 
 async def test_key_that_is_no_stream_stops_only_itself(here: Site) -> None:
-    """Somebody's string in a stream's place does not keep others from being read."""
+    """A string at a stream's key does not keep other streams from being read."""
     shard = shard_of("string", DEFAULT_SHARDS)
     neighbour = next(f"good-{n}" for n in range(99) if shard_of(f"good-{n}", DEFAULT_SHARDS) == shard)
     await here.redis.set(events_key(shard, "string"), "not a stream")
@@ -215,8 +215,8 @@ async def test_key_that_is_no_stream_stops_only_itself(here: Site) -> None:
 
 
 async def test_events_of_an_unknown_batch_make_an_external_one(here: Site) -> None:
-    """Nobody need ask before writing: the batch appears with its first event."""
+    """A foreign writer need not register a batch: it appears with its first event."""
     async with worker(here):
-        await here.add_plainly(history(LIFE, evaluation_id="free", batch_id="nobody submitted it"))
+        await here.add_plainly(history(LIFE, evaluation_id="free", batch_id="not submitted"))
         await until(lambda: completed(here, "free"))
-    assert await here.rows("SELECT batch_id, kind FROM batches") == [("nobody submitted it", "external")]
+    assert await here.rows("SELECT batch_id, kind FROM batches") == [("not submitted", "external")]

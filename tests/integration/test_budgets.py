@@ -1,4 +1,4 @@
-"""Batches that pause by themselves: the budget is spent, or nothing of them can go well."""
+"""Batches that pause by themselves: their budget is spent, or everything in them fails."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -27,19 +27,19 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
 
 
 async def why(here: House, batch_id: str = "nightly") -> str:
-    """Say why a batch is paused."""
+    """Return why a batch is paused."""
     [(reason,)] = await here.ask("SELECT reason FROM batches WHERE batch_id = %s", batch_id)
     return str(reason)
 
 
 async def state(here: House, batch_id: str = "nightly") -> str:
-    """Say in which state a batch is."""
+    """Return the state of a batch."""
     found, _ = await here.batch(batch_id)
     return found
 
 
 async def spent(here: House, batch_id: str = "nightly") -> tuple[Decimal, int]:
-    """Say what counts against a batch's budget."""
+    """Return what counts against a batch's budget."""
     batch = await here.ledger.batch(batch_id)
     assert batch
     return batch.spent_usd, batch.spent_tokens
@@ -49,21 +49,21 @@ async def spent(here: House, batch_id: str = "nightly") -> tuple[Decimal, int]:
 
 
 async def test_a_batch_is_paused_once_its_budget_is_spent(here: House) -> None:
-    """What was published has ended, the rest is neither lost nor published, and executors are told."""
+    """What was published ends, the rest is neither lost nor published, and executors see the pause."""
     await here.submit("nightly", 12, max_cost_usd=Decimal("1.00"))
     await here.run_cycle()
     assert len(await here.work("nightly")) == 4
     await here.run_cycle(3)
     assert await state(here) == "paused"
     assert await why(here) == "budget $1.00: $1.00 spent"
-    assert await here.standing("nightly") == ["1 completed"] * 4 + ["1 queued"] * 8
+    assert await here.states("nightly") == ["1 completed"] * 4 + ["1 queued"] * 8
     assert await here.work("nightly") == []
     [entry] = await here.queues.batch_registry.list()
     assert entry.state is BatchState.PAUSED
 
 
-async def test_it_goes_on_with_a_larger_budget_and_not_without(here: House) -> None:
-    """Who asks without one is told what to type; the new budget is kept with the batch, and spent."""
+async def test_a_resume_needs_a_larger_budget(here: House) -> None:
+    """Without one, the error has the command to type; a new budget is stored with the batch and applies."""
     await here.submit("nightly", 12, max_cost_usd=Decimal("1.00"))
     await here.run_cycle()
     await here.work("nightly")
@@ -84,12 +84,14 @@ async def test_it_goes_on_with_a_larger_budget_and_not_without(here: House) -> N
     await here.operator.resume("nightly", budget={"max_cost_usd": None})
     await here.work_until_over("nightly")
     assert await state(here) == "completed"
-    asked = await here.ask("SELECT by_whom, reason FROM batch_events WHERE type = 'budget' ORDER BY number")
-    assert asked == [("ada", "at most $2.00, any tokens"), ("ada", "any cost, any tokens")]
+    requests = await here.ask(
+        "SELECT by_whom, reason FROM batch_events WHERE type = 'budget' ORDER BY number"
+    )
+    assert requests == [("ada", "at most $2.00, any tokens"), ("ada", "any cost, any tokens")]
 
 
 async def test_tokens_have_a_budget_of_their_own(here: House) -> None:
-    """As money has."""
+    """A token budget pauses a batch like a cost budget."""
     await here.submit("nightly", 12, max_tokens=20)
     await here.run_cycle()
     await here.work("nightly")
@@ -100,14 +102,14 @@ async def test_tokens_have_a_budget_of_their_own(here: House) -> None:
 
 
 async def test_a_batch_that_has_ended_is_complete_whatever_it_cost(here: House) -> None:
-    """Nothing is left that a pause could hold back."""
+    """No evaluation is left that a pause could hold back."""
     await here.submit("nightly", 3, max_cost_usd=Decimal("0.01"))
     await here.work_until_over("nightly")
     assert await here.batch("nightly") == ("completed", True)
 
 
-async def test_what_ended_after_the_pause_may_be_closed(here: House) -> None:
-    """All of it was in hand: there is nothing to pay for, so nobody asks for a larger budget."""
+async def test_a_paused_batch_whose_evaluations_have_ended_can_be_closed(here: House) -> None:
+    """All evaluations were in flight: nothing is left to pay for, so no larger budget is needed."""
     await here.submit("nightly", 2, max_cost_usd=Decimal("0.25"))
     await here.run_cycle()
     assert await here.work("nightly", {2: "goes on"}) == [1, 2]
@@ -123,8 +125,8 @@ async def test_what_ended_after_the_pause_may_be_closed(here: House) -> None:
     assert await here.batch("nightly") == ("completed", True)
 
 
-async def test_what_died_with_its_answer_on_record_was_paid_once(here: House) -> None:
-    """The attempt that takes the answer over pays nothing, and neither does one that gives it again."""
+async def test_an_answer_recorded_before_a_crash_is_paid_once(here: House) -> None:
+    """The attempt that reuses the answer pays nothing, and neither does a repeated record of it."""
     await here.submit("nightly", 1, max_cost_usd=Decimal(5))
     await here.run_cycle()
     await here.work("nightly", {1: "answers and dies"})
@@ -147,8 +149,8 @@ async def test_what_died_with_its_answer_on_record_was_paid_once(here: House) ->
     assert await spent(here) == (Decimal("0.75"), 10)
 
 
-async def test_an_answer_that_comes_too_late_was_paid(here: House) -> None:
-    """Its attempt was given up for dead: the answer counts against the budget, and pauses the batch."""
+async def test_a_late_answer_counts_against_the_budget(here: House) -> None:
+    """Its attempt had been replaced: the answer is charged, and pauses the batch."""
     await here.submit("nightly", 2, max_cost_usd=Decimal("0.25"))
     await here.run_cycle()
     await here.work("nightly", {1: "dies", 2: "goes on"})
@@ -170,19 +172,19 @@ async def test_an_answer_that_comes_too_late_was_paid(here: House) -> None:
 # -- failing fast
 
 
-async def test_a_batch_of_which_everything_fails_is_paused(here: House) -> None:
-    """The error is the reason; what is left has not been tried."""
+async def test_a_batch_in_which_everything_fails_is_paused(here: House) -> None:
+    """The error is the reason; the remaining evaluations are not attempted."""
     await here.submit("nightly", 12, spec=IMPATIENT)
     await here.run_cycle()
     await here.work("nightly", ALL_FAIL)
     await here.run_cycle(2)
     assert await state(here) == "paused"
     assert await why(here) == "3 evaluations in a row failed: permanent: no such model"
-    assert await here.standing("nightly") == ["1 failed"] * 4 + ["1 queued"] * 8
+    assert await here.states("nightly") == ["1 failed"] * 4 + ["1 queued"] * 8
 
 
-async def test_after_a_resume_the_count_begins_anew(here: House) -> None:
-    """What failed before it does not count; what fails after it does."""
+async def test_a_resume_resets_the_failure_count(here: House) -> None:
+    """Failures before the resume do not count; failures after it do."""
     await here.submit("nightly", 12, spec=replace(SPEC, fail_fast_after=4))
     await here.run_cycle()
     await here.work("nightly", ALL_FAIL)
@@ -196,8 +198,8 @@ async def test_after_a_resume_the_count_begins_anew(here: House) -> None:
     assert await state(here) == "paused"
 
 
-async def test_dead_letters_that_fail_again_at_once_are_hopeless_too(here: House) -> None:
-    """An operator's retry is a first try: the key is still wrong."""
+async def test_retried_dead_letters_that_fail_again_pause_the_batch_too(here: House) -> None:
+    """An operator's retry counts as a first attempt: the key is still wrong."""
     await here.submit("nightly", 4, spec=IMPATIENT)
     await here.work_until_over("nightly", ALL_FAIL)
     assert await here.operator.retry("nightly") == 4
@@ -224,34 +226,36 @@ async def test_dead_letters_that_fail_again_at_once_are_hopeless_too(here: House
     ],
     ids=["one goes well", "all go well", "never", "too small", "just as many"],
 )
-async def test_a_batch_with_hope_goes_on(here: House, outcomes: dict[int, str], after: int) -> None:
-    """Whatever failed is a dead letter, and the batch comes to its end."""
+async def test_a_batch_with_some_successes_is_not_paused(
+    here: House, outcomes: dict[int, str], after: int
+) -> None:
+    """Each failure is a dead letter, and the batch runs to its end."""
     await here.submit("nightly", 12, spec=replace(SPEC, fail_fast_after=after))
     await here.work_until_over("nightly", outcomes)
     assert await here.batch("nightly") == ("completed", True)
 
 
-async def test_spent_retries_are_no_reason(here: House) -> None:
-    """What failed after it was tried again may go well tomorrow: each runs out of its own luck."""
+async def test_exhausted_retries_do_not_pause_a_batch(here: House) -> None:
+    """Transient failures may pass, so an evaluation that used all its retries does not count."""
     await here.submit("nightly", 8, spec=replace(IMPATIENT, retries=1))
     await here.run_cycle()
     await here.work("nightly", dict.fromkeys(range(1, 9), "retrying"))
     await here.work_until_over("nightly", ALL_FAIL)
-    assert "2 failed" in await here.standing("nightly")
+    assert "2 failed" in await here.states("nightly")
 
 
-async def test_lost_executors_are_no_reason(here: House) -> None:
-    """Machines die; the batch goes on with others."""
+async def test_lost_executors_do_not_pause_a_batch(here: House) -> None:
+    """Executors can crash; the batch continues on others."""
     await here.submit("nightly", 4, spec=replace(SPEC, fail_fast_after=3, retries=0))
     await here.run_cycle()
     await here.work("nightly", {1: "dies", 2: "dies", 3: "dies", 4: "goes on"})
     await here.run_cycle(3)
-    assert await here.standing("nightly") == ["2 failed"] * 3 + ["1 running"]
+    assert await here.states("nightly") == ["2 failed"] * 3 + ["1 running"]
     assert await state(here) == "running"
 
 
-async def test_a_conversation_that_can_not_go_on_is_one_failure(here: House) -> None:
-    """The turns after the one that failed are given up without being asked."""
+async def test_a_failed_conversation_counts_as_one_failure(here: House) -> None:
+    """The turns after the failed one fail without a call."""
     turns = [
         NewEvaluation(
             p.Case(id=f"turn-{n}", input=n), serial=SerialPlace(n - 1, (Recall(n - 1),)) if n > 1 else None
@@ -262,11 +266,11 @@ async def test_a_conversation_that_can_not_go_on_is_one_failure(here: House) -> 
     await here.run_cycle()
     await here.work("nightly", {1: "failed", 8: "goes on"})
     await here.run_cycle(12)
-    assert (await here.standing("nightly"))[:7] == ["1 failed"] * 7
+    assert (await here.states("nightly"))[:7] == ["1 failed"] * 7
     assert await state(here) == "running"
 
 
-# -- what people see
+# -- output of commands
 
 
 @pytest.fixture
@@ -275,8 +279,8 @@ async def shown(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
         yield lent
 
 
-async def test_status_says_what_is_spent_and_how_to_go_on(shown: Stage) -> None:
-    """The reason, the figures, and the one command that helps."""
+async def test_status_reports_the_spend_and_the_command_to_resume(shown: Stage) -> None:
+    """It prints the reason, the figures, and the one command that resumes the batch."""
     await shown.submit("nightly", ["passed", "failed", "queued"])
     paused = "budget $0.50: $0.50 spent"
     await shown.change(
@@ -286,34 +290,34 @@ async def test_status_says_what_is_spent_and_how_to_go_on(shown: Stage) -> None:
     assert ran.exit_code == 4
     assert "$0.50 of $0.50 spent · 0 of 1,000 tokens spent" in ran.output
     assert f"Paused: {paused}. To go on: scoreline batch resume nightly --max-cost 1\n" in ran.output
-    [told] = await shown.documents("status", "nightly")
-    assert {key: told[key] for key in ("max_cost_usd", "max_tokens", "spent_usd", "spent_tokens")} == {
+    [document] = await shown.documents("status", "nightly")
+    assert {key: document[key] for key in ("max_cost_usd", "max_tokens", "spent_usd", "spent_tokens")} == {
         "max_cost_usd": 0.5,
         "max_tokens": 1_000,
         "spent_usd": 0.5,
         "spent_tokens": 0,
     }
-    assert told["reason"] == paused
+    assert document["reason"] == paused
 
 
 async def test_spend_of_unknown_cost_is_part_of_the_one_figure(shown: Stage) -> None:
-    """Screen, JSON, list and refusal have the same spend; no line beside it has another cost."""
+    """Screen, JSON, list and error have the same spend; no line beside it has another cost."""
     await shown.submit("nightly", ["passed", "failed", "queued"])
     await shown.change("nightly", "state = 'paused', max_cost_usd = 0.6, unrecorded_usd = 0.1")
     unknown = "of it $0.10 for calls whose cost is unknown"
     ran = await shown.run("status", "nightly")
     assert f"$0.60 of $0.60 spent, {unknown}" in " ".join(ran.output.split())
     assert "cost $" not in ran.output
-    [told] = await shown.documents("status", "nightly")
-    assert (told["spent_usd"], told["unrecorded_usd"], told["cost_usd"]) == (0.6, 0.1, 0.5)
+    [document] = await shown.documents("status", "nightly")
+    assert (document["spent_usd"], document["unrecorded_usd"], document["cost_usd"]) == (0.6, 0.1, 0.5)
     [listed] = await shown.documents("list")
     assert listed["spent_usd"] == 0.6
     refused = await shown.run("resume", "nightly", "--detach", "--distributed")
     assert f"budget $0.60: $0.60 spent, {unknown}" in str(refused.exception)
 
 
-async def test_who_resumes_without_a_larger_budget_is_told_so(shown: Stage) -> None:
-    """In a sentence; and so is who mistypes one."""
+async def test_a_resume_without_a_larger_budget_is_refused(shown: Stage) -> None:
+    """The error is one sentence; a mistyped budget is refused, too."""
     await shown.submit("nightly", ["passed", "queued"])
     await shown.change("nightly", "state = 'paused', max_cost_usd = 0.25")
     ran = await shown.run("resume", "nightly", "--detach", "--distributed")
@@ -324,5 +328,5 @@ async def test_who_resumes_without_a_larger_budget_is_told_so(shown: Stage) -> N
     assert "--max-tokens must be a whole number" in str(ran.exception)
     ran = await shown.run("resume", "nightly", "--max-cost", "none", "--detach", "--distributed")
     assert ran.exit_code == 0, ran.exception
-    [told] = await shown.documents("status", "nightly")
-    assert (told["status"], told["max_cost_usd"]) == ("running", None)
+    [document] = await shown.documents("status", "nightly")
+    assert (document["status"], document["max_cost_usd"]) == ("running", None)

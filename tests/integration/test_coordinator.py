@@ -30,7 +30,7 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
 
 
 async def test_redis_may_be_lost_in_the_middle_of_a_batch(here: House) -> None:
-    """Queued, claimed, answered, retrying or ended: every evaluation still comes to its end."""
+    """Queued, claimed, answered, retrying or ended: every evaluation still ends."""
     await here.submit("nightly", 6)
     await here.submit("second", 4)
     await here.run_cycle()
@@ -38,15 +38,15 @@ async def test_redis_may_be_lost_in_the_middle_of_a_batch(here: House) -> None:
     await here.lose_redis()
     await here.work_until_over("nightly")
     await here.work_until_over("second")
-    assert await here.standing("nightly") == [
+    assert await here.states("nightly") == [
         "2 completed", "2 completed", "2 completed", "1 failed", "1 completed", "1 completed",
     ]  # fmt: skip
-    assert await here.standing("second") == ["2 completed"] * 4
+    assert await here.states("second") == ["2 completed"] * 4
     assert (await here.opening("nightly", 2, 2)).answer == p.Answer("4", p.TokenUsage(7), 0.25)
 
 
-async def test_nothing_is_opened_before_the_grace_is_over(redis_url: str, postgres_url: str) -> None:
-    """After a loss owners have time to put their attempts back, and the living one does."""
+async def test_no_attempt_is_opened_before_the_grace_is_over(redis_url: str, postgres_url: str) -> None:
+    """After a loss of Redis, owners have time to re-append their attempts, and the live one does."""
     async with house(redis_url, postgres_url, grace=AN_HOUR) as here:
         await here.submit("nightly", 2)
         await here.run_cycle()
@@ -55,19 +55,19 @@ async def test_nothing_is_opened_before_the_grace_is_over(redis_url: str, postgr
         await here.store("nightly")
         await here.lose_redis()
         await here.run_cycle(3)
-        assert await here.standing("nightly") == ["1 provisioning", "1 queued"]
+        assert await here.states("nightly") == ["1 provisioning", "1 queued"]
         claimed.attempt.record(p.Running(target="simulated"))
         claimed.attempt.record(p.Completed(verdict="passed", output="4"))
         await claimed.attempt.acknowledged()
         await here.store("nightly")
-        assert await here.standing("nightly") == ["1 completed", "1 queued"]
+        assert await here.states("nightly") == ["1 completed", "1 queued"]
         later = here.another()
         await later.run_cycle()
-        assert await here.standing("nightly") == ["1 completed", "2 queued"]
+        assert await here.states("nightly") == ["1 completed", "2 queued"]
 
 
-async def test_a_live_owner_that_put_its_attempt_back_is_left_in_peace(here: House) -> None:
-    """Its claim is in the new stream, though the opening is not."""
+async def test_a_live_owner_that_re_appended_its_attempt_keeps_it(here: House) -> None:
+    """Its claim is in the new stream, although the opening is not."""
     await here.submit("nightly", 1)
     await here.run_cycle()
     await here.takes("nightly")
@@ -78,57 +78,57 @@ async def test_a_live_owner_that_put_its_attempt_back_is_left_in_peace(here: Hou
     await claimed.attempt.acknowledged()
     await here.beat(evaluation_id("nightly", 1))
     await here.run_cycle(3)
-    assert await here.standing("nightly") == ["1 provisioning"]
+    assert await here.states("nightly") == ["1 provisioning"]
 
 
 # -- executors
 
 
 async def test_a_dead_executor_is_replaced_and_charged(here: House) -> None:
-    """Its attempt is followed by the next, with one retry less."""
+    """The next attempt is opened, with one retry less."""
     await here.submit("nightly", 1)
     await here.run_cycle()
     await here.work("nightly", {1: "dies"})
     await here.run_cycle()
-    assert await here.standing("nightly") == ["2 queued"]
+    assert await here.states("nightly") == ["2 queued"]
     opening = await here.opening("nightly", 1, 2)
     assert (opening.reason, opening.retries) == (p.OpeningReason.LOST, SPEC.retries - 1)
     await here.work_until_over("nightly")
 
 
-async def test_a_living_executor_within_its_time_is_left_alone(here: House) -> None:
-    """However long nothing has moved."""
+async def test_a_live_executor_within_its_time_keeps_its_attempt(here: House) -> None:
+    """This holds however long no event has arrived."""
     await here.submit("nightly", 1)
     await here.run_cycle()
     await here.work("nightly", {1: "goes on"})
     await here.alter("UPDATE evaluations SET updated_at = now() - interval '5 minutes'")
     await here.run_cycle(3)
-    assert await here.standing("nightly") == ["1 running"]
+    assert await here.states("nightly") == ["1 running"]
 
 
 async def test_a_hung_executor_is_replaced(redis_url: str, postgres_url: str) -> None:
-    """It beats, and has taken longer than all time-outs together allow."""
+    """It sends heartbeats, but has exceeded the sum of all time-outs."""
     async with house(redis_url, postgres_url, hung_grace=NO_TIME) as here:
         await here.submit("nightly", 1, spec=IMPATIENT)
         await here.run_cycle()
         await here.work("nightly", {1: "goes on"})
         await here.run_cycle()
-        assert await here.standing("nightly") == ["2 queued"]
+        assert await here.states("nightly") == ["2 queued"]
 
 
-async def test_a_case_that_kills_its_executors_is_settled(here: House) -> None:
-    """Three executors are enough: it is failed, and says why."""
+async def test_a_case_that_kills_its_executors_fails(here: House) -> None:
+    """After three lost executors the evaluation fails, with the reason."""
     await here.submit("nightly", 2, spec=BatchSpec("a batch", SPEC.targets, retries=50))
     await here.work_until_over("nightly", {1: "dies"})
-    assert await here.standing("nightly") == ["4 failed", "1 completed"]
+    assert await here.states("nightly") == ["4 failed", "1 completed"]
     error = await here.error("nightly", 1)
     assert error["kind"] == "lost"
     assert "3 times" in error["message"]
     assert here.owners[evaluation_id("nightly", 1)] in error["message"]
 
 
-async def test_an_answer_on_record_goes_along(here: House) -> None:
-    """Who answered and died is not paid again."""
+async def test_a_recorded_answer_is_reused_by_the_next_attempt(here: House) -> None:
+    """An answer recorded before a crash is not paid for again."""
     await here.submit("nightly", 1)
     await here.run_cycle()
     await here.work("nightly", {1: "answers and dies"})
@@ -138,18 +138,18 @@ async def test_an_answer_on_record_goes_along(here: House) -> None:
 
 
 async def test_a_retry_is_opened_when_it_is_due(here: House) -> None:
-    """Not before its time, and then at once."""
+    """It is opened not before its time, and then at once."""
     await here.submit("nightly", 2)
     await here.run_cycle()
     await here.work("nightly", {1: "retrying", 2: "retrying later"})
     await here.run_cycle(2)
-    assert await here.standing("nightly") == ["2 queued", "1 retrying"]
+    assert await here.states("nightly") == ["2 queued", "1 retrying"]
     opening = await here.opening("nightly", 1, 2)
     assert (opening.reason, opening.retries) == (p.OpeningReason.RETRY, SPEC.retries - 1)
 
 
-async def test_what_is_closed_in_the_stream_is_left_to_the_storage_worker(here: House) -> None:
-    """The executor is dead and the end is on record: another attempt would be paid for in vain."""
+async def test_an_attempt_closed_in_the_stream_is_left_to_the_storage_worker(here: House) -> None:
+    """The executor is dead and the terminal event is in the log: another attempt would be paid in vain."""
     await here.submit("nightly", 1)
     await here.run_cycle()
     await here.takes("nightly")
@@ -159,16 +159,16 @@ async def test_what_is_closed_in_the_stream_is_left_to_the_storage_worker(here: 
     await claimed.attempt.acknowledged()
     await here.die(evaluation_id("nightly", 1))
     await here.run_cycle(3)
-    assert await here.standing("nightly") == ["1 provisioning"]
+    assert await here.states("nightly") == ["1 provisioning"]
     await here.store("nightly")
-    assert await here.standing("nightly") == ["1 failed"]
+    assert await here.states("nightly") == ["1 failed"]
 
 
 # -- several coordinators
 
 
-async def test_coordinators_that_overlap_do_nothing_twice(here: House) -> None:
-    """Three go round at once, through death and retries: every attempt is opened once."""
+async def test_overlapping_coordinators_open_each_attempt_once(here: House) -> None:
+    """Three run cycles at once, through crashes and retries: every attempt is opened once."""
     others = [here.coordinator, here.another(), here.another()]
     await here.submit("nightly", 20)
     outcomes = {1: "dies", 2: "retrying", 3: "failed", 4: "answers and dies"}
@@ -177,32 +177,32 @@ async def test_coordinators_that_overlap_do_nothing_twice(here: House) -> None:
         await here.work("nightly", outcomes)
         outcomes = {}
     await asyncio.gather(*(each.run_cycle() for each in others))
-    assert await here.standing("nightly") == [
+    assert await here.states("nightly") == [
         "2 completed", "2 completed", "1 failed", "2 completed", *["1 completed"] * 16,
     ]  # fmt: skip
     assert await here.batch("nightly") == ("completed", True)
-    told = await here.ask("SELECT type FROM batch_events WHERE batch_id = 'nightly' ORDER BY number")
-    assert told == [("accepted",), ("finished",)]
+    events = await here.ask("SELECT type FROM batch_events WHERE batch_id = 'nightly' ORDER BY number")
+    assert events == [("accepted",), ("finished",)]
     await here.run_cycle()
     assert await here.queues.batch_registry.list() == []
 
 
 async def test_one_bad_batch_stops_only_itself(here: House) -> None:
-    """A spec that can't be read keeps its own batch waiting, and no other."""
+    """A spec that can't be parsed delays its own batch, and no other."""
     await here.submit("bad", 1)
     await here.submit("good", 1)
     await here.run_cycle()
     await here.alter("UPDATE batches SET spec = '{}' WHERE batch_id = 'bad'")
     await here.work("bad", {1: "retrying"})
     await here.work_until_over("good")
-    assert await here.standing("bad") == ["1 retrying"]
+    assert await here.states("bad") == ["1 retrying"]
 
 
-# -- the batch's own time
+# -- the time limit of a batch
 
 
-async def test_a_batch_out_of_time_is_ended(here: House) -> None:
-    """Published or not, what has not ended has timed out; executors are told to stop."""
+async def test_a_batch_beyond_its_time_limit_is_ended(here: House) -> None:
+    """Published or not, each open evaluation times out; executors see that the batch has stopped."""
     await here.submit("nightly", 3)
     await here.run_cycle()
     await here.work("nightly", {2: "goes on", 3: "retrying later"})
@@ -211,10 +211,10 @@ async def test_a_batch_out_of_time_is_ended(here: House) -> None:
     assert (await here.batch("nightly")) == ("expired", False)
     await here.run_cycle(2)
     assert (await here.batch("nightly")) == ("expired", True)
-    assert await here.standing("nightly") == ["1 completed", "2 timed_out", "2 timed_out"]
+    assert await here.states("nightly") == ["1 completed", "2 timed_out", "2 timed_out"]
 
 
-async def test_executors_see_what_was_asked(here: House) -> None:
+async def test_executors_see_the_requests_of_operators(here: House) -> None:
     """The batch registry follows the ledger."""
     await here.submit("nightly", 1, priority=7, project="ours")
     await here.run_cycle()
@@ -228,8 +228,8 @@ async def test_executors_see_what_was_asked(here: House) -> None:
     )
 
 
-async def test_a_fault_with_odd_characters_is_tried_again_like_any_other(here: House) -> None:
-    """The time of a retry is read out of JSON, whatever else an executor has put into it."""
+async def test_an_error_with_odd_characters_is_retried_like_any_other(here: House) -> None:
+    """The time of a retry is read from JSON, whatever else an executor has written to it."""
     await here.submit("nightly", 2)
     await here.run_cycle()
     await here.takes("nightly")
@@ -240,7 +240,7 @@ async def test_a_fault_with_odd_characters_is_tried_again_like_any_other(here: H
         await claimed.attempt.acknowledged()
     await here.store("nightly")
     await here.run_cycle()
-    assert await here.standing("nightly") == ["2 queued", "2 queued"]
+    assert await here.states("nightly") == ["2 queued", "2 queued"]
 
 
 async def test_a_coordinator_leads_only_the_batches_of_its_run(redis_url, postgres_url):

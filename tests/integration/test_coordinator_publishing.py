@@ -1,4 +1,4 @@
-"""Accepting and publishing on real servers: committed first, told in windows, healed after a crash."""
+"""Accepting and publishing on real servers: commit first, publish in windows, recover after a crash."""
 
 from collections.abc import AsyncIterator
 
@@ -26,11 +26,11 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
 
 
 async def test_a_batch_runs_from_its_acceptance_to_its_end(here: House) -> None:
-    """Accepted, published, worked off, finished; and Redis keeps nothing of it but what expires."""
+    """Accepted, published, processed, finished; and Redis keeps nothing of it but keys that expire."""
     await here.submit("nightly", 3)
     await here.run_cycle()
     assert await here.work("nightly") == [1, 2, 3]
-    assert await here.standing("nightly") == ["1 completed"] * 3
+    assert await here.states("nightly") == ["1 completed"] * 3
     await here.run_cycle()
     assert await here.batch("nightly") == ("completed", True)
     assert await here.keys("eval:*{nightly}*") == []
@@ -39,14 +39,14 @@ async def test_a_batch_runs_from_its_acceptance_to_its_end(here: House) -> None:
 
 
 async def test_accepting_publishes_nothing(here: House) -> None:
-    """Accepted means committed: Redis hears of a batch only when a coordinator goes round."""
+    """Accepted means committed: a batch reaches Redis only in a coordinator's cycle."""
     await here.submit("nightly", 3)
     assert await here.keys("*nightly*") == []
-    assert await here.standing("nightly") == ["1 queued"] * 3
+    assert await here.states("nightly") == ["1 queued"] * 3
 
 
-async def test_a_source_that_fails_half_way_leaves_nothing_behind(here: House) -> None:
-    """All of a batch is accepted, or nothing."""
+async def test_a_submission_that_fails_half_way_leaves_nothing_behind(here: House) -> None:
+    """A batch is accepted whole or not at all."""
 
     async def broken() -> AsyncIterator[NewEvaluation]:
         for number in range(3_000):
@@ -67,11 +67,11 @@ async def test_a_batch_id_is_taken_once(here: House) -> None:
     await here.submit("nightly", 2)
     with pytest.raises(BatchExists):
         await here.submit("nightly", 5)
-    assert await here.standing("nightly") == ["1 queued"] * 2
+    assert await here.states("nightly") == ["1 queued"] * 2
 
 
 async def test_a_batch_without_cases_is_over_at_once(here: House) -> None:
-    """There is nothing to wait for."""
+    """No evaluation has to end first."""
     await here.submit("empty", 0)
     assert await here.batch("empty") == ("completed", True)
     await here.run_cycle()
@@ -81,8 +81,8 @@ async def test_a_batch_without_cases_is_over_at_once(here: House) -> None:
 # -- windows
 
 
-async def test_no_more_is_published_than_the_window_holds(redis_url: str, postgres_url: str) -> None:
-    """Redis stays small however large the batch is: the next come when enough of the first have ended."""
+async def test_at_most_a_window_is_published(redis_url: str, postgres_url: str) -> None:
+    """Redis stays small however large the batch is: more are published when enough have ended."""
     async with house(redis_url, postgres_url, window=4, page_size=2) as here:
         await here.submit("nightly", 9)
         await here.run_cycle(3)
@@ -94,8 +94,8 @@ async def test_no_more_is_published_than_the_window_holds(redis_url: str, postgr
         assert await here.work("nightly") == [8, 9]
 
 
-async def test_those_who_wait_for_others_count_as_under_way(redis_url: str, postgres_url: str) -> None:
-    """A window counts its serial evaluations, too: their endings must not make room for ever more."""
+async def test_waiting_serial_evaluations_count_as_published(redis_url: str, postgres_url: str) -> None:
+    """A window counts its serial evaluations, too: their endings must not enlarge it without limit."""
     async with house(redis_url, postgres_url, window=4, page_size=2) as here:
         pairs = [NewEvaluation(p.Case(id=f"case-{n}"), serial=_after_odd(n)) for n in range(1, 13)]
         await here.submit_these("nightly", pairs)
@@ -117,27 +117,27 @@ def _after_odd(number: int) -> SerialPlace | None:
 # -- crashes between two steps of publishing
 
 
-async def test_a_crash_after_the_window_was_written_down_is_healed(here: House) -> None:
-    """Nobody was told, though Postgres says so: a later round finds the openings missing and publishes."""
+async def test_a_crash_after_the_window_was_committed_is_recovered(here: House) -> None:
+    """Postgres has the window, Redis does not: a later cycle finds the openings missing and publishes."""
     await here.submit("nightly", 2)
     batch = (await here.ledger.unfinished())[0]
     _, last_id = await here.ledger.next_window(batch, limit=10)
     assert await here.ledger.open_window(batch, last_id=last_id, size=2, epochs=await here.log.epochs())
     await here.work_until_over("nightly")
-    assert await here.standing("nightly") == ["1 completed"] * 2
+    assert await here.states("nightly") == ["1 completed"] * 2
 
 
-async def test_a_crash_between_log_and_queue_is_healed(here: House) -> None:
-    """The openings are there and the tasks are not: once the queue is drained, they are enqueued."""
+async def test_a_crash_between_log_and_queue_is_recovered(here: House) -> None:
+    """The openings are in the log and the tasks are not: once the queue is drained, they are enqueued."""
     await here.submit("nightly", 3)
     await here.run_cycle()
     await here.queues.tasks.delete("nightly")
     await here.work_until_over("nightly")
-    assert await here.standing("nightly") == ["1 completed"] * 3
+    assert await here.states("nightly") == ["1 completed"] * 3
 
 
-async def test_a_crash_in_the_middle_of_a_window_is_healed(here: House) -> None:
-    """One was published whole, one only in the log, one not at all: each is mended in its own way."""
+async def test_a_crash_in_the_middle_of_a_window_is_recovered(here: House) -> None:
+    """One was published whole, one only in the log, one not at all: each is completed."""
     await here.submit("nightly", 3)
     await here.run_cycle()
     await here.takes("nightly")
@@ -146,22 +146,22 @@ async def test_a_crash_in_the_middle_of_a_window_is_healed(here: House) -> None:
     await here.log.redis.delete(*await here.keys(f"eval:*{third}"))
     await here.queues.tasks.enqueue("nightly", Task(evaluation_id("nightly", 1), 1))
     await here.work_until_over("nightly")
-    assert await here.standing("nightly") == ["1 completed"] * 3
+    assert await here.states("nightly") == ["1 completed"] * 3
 
 
-async def test_a_window_opened_in_an_epoch_that_is_over_is_tried_anew(here: House) -> None:
-    """Written down, then Redis was lost before anybody was told: the next attempt is opened."""
+async def test_a_window_opened_in_an_old_epoch_is_opened_again(here: House) -> None:
+    """Redis was lost between commit and publication: the next attempt is opened."""
     await here.submit("nightly", 1)
     batch = (await here.ledger.unfinished())[0]
     _, last_id = await here.ledger.next_window(batch, limit=10)
     assert await here.ledger.open_window(batch, last_id=last_id, size=1, epochs=["long ago"] * 4)
     await here.work_until_over("nightly")
-    assert await here.standing("nightly") == ["2 completed"]
+    assert await here.states("nightly") == ["2 completed"]
     assert (await here.opening("nightly", 1, 2)).retries == SPEC.retries
 
 
 async def test_an_attempt_that_was_opened_and_never_published_is_published(here: House) -> None:
-    """Postgres has the next attempt, Redis does not: a coordinator died in between."""
+    """Postgres has the next attempt, Redis does not: a coordinator crashed in between."""
     await here.submit("nightly", 1)
     await here.run_cycle()
     await here.work("nightly", {1: "retrying"})
@@ -170,11 +170,11 @@ async def test_an_attempt_that_was_opened_and_never_published_is_published(here:
     await here.queues.tasks.delete("nightly")
     await here.log.redis.delete(*await here.keys(f"eval:*{second}"))
     await here.work_until_over("nightly")
-    assert await here.standing("nightly") == ["2 completed"]
+    assert await here.states("nightly") == ["2 completed"]
 
 
-async def test_a_crash_before_the_batch_registry_was_cleared_is_healed(here: House) -> None:
-    """The batch is over in Postgres and still up in Redis: the next round takes it down."""
+async def test_a_crash_before_the_batch_registry_was_cleared_is_recovered(here: House) -> None:
+    """The batch is over in Postgres and still in the registry: the next cycle unregisters it."""
     await here.submit("nightly", 1)
     await here.run_cycle()
     await here.work("nightly")
@@ -185,8 +185,8 @@ async def test_a_crash_before_the_batch_registry_was_cleared_is_healed(here: Hou
     assert await here.queues.batch_registry.list() == []
 
 
-async def test_the_batch_registry_of_others_is_left_alone(here: House) -> None:
-    """A listing that this database knows nothing of is not ours to take down."""
+async def test_registry_entries_of_unknown_batches_are_kept(here: House) -> None:
+    """An entry of a batch that is not in this database is not unregistered."""
     await here.queues.batch_registry.upsert(BatchEntry("elsewhere"), b"{}")
     await here.run_cycle()
     assert [entry.batch_id for entry in await here.queues.batch_registry.list()] == ["elsewhere"]

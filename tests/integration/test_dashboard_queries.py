@@ -21,8 +21,8 @@ async def url(postgres_url: str) -> str:
     return postgres_url
 
 
-async def test_the_reader_may_ask_everything_the_dashboards_ask(url: str) -> None:
-    """On an empty database too, and with a name that tries to be more than a name."""
+async def test_the_reader_may_run_every_query_of_the_dashboards(url: str) -> None:
+    """This holds on an empty database, too, and with a batch name that tries SQL injection."""
     values = {"batch": "b'; DROP TABLE batches; --", "evaluation": "e' OR 'a'='a"}
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute(READER)
@@ -34,7 +34,7 @@ async def test_the_reader_may_ask_everything_the_dashboards_ask(url: str) -> Non
 
 
 async def test_a_small_batch_is_sampled_whole_and_a_large_one_all_over(url: str) -> None:
-    """Both targets of a large one are in its sample as often, from its beginning to its end."""
+    """The sample of a large one has both targets equally often, from its beginning to its end."""
     with psycopg.connect(url, autocommit=True) as conn:
         fill(conn, "small", 100)
         fill(conn, "large", 4_000)
@@ -47,8 +47,8 @@ async def test_a_small_batch_is_sampled_whole_and_a_large_one_all_over(url: str)
         assert min(Counter(row[1] for row in rows).values()) > 200
 
 
-async def test_a_batch_that_others_write_is_sampled_too(url: str) -> None:
-    """Its ids may be anything: the first ones are taken."""
+async def test_a_batch_of_foreign_writers_is_sampled_too(url: str) -> None:
+    """Its ids have no known form: the first ones are sampled."""
     with psycopg.connect(url, autocommit=True) as conn:
         fill(conn, "external", 30)
         conn.execute("UPDATE batches SET kind = 'external', total = NULL")

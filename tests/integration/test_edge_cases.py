@@ -37,7 +37,7 @@ from tests.integration.coordinating import ANSWER, House, house
 from tests.provider import provider
 from tests.storing import PATIENCE, World
 from tests.unit.executor.lanes.test_client import MODEL, staged
-from tests.unit.executor.stage import ANSWER as SAID
+from tests.unit.executor.stage import ANSWER as REPLY
 from tests.unit.executor.stage import SETTINGS, TARGET, Stage, judged_by, raising, virtually
 from tests.waiting import until
 
@@ -52,13 +52,13 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
 
 
 def model_spec(base_url: str, *, retries: int, **options: Any) -> BatchSpec:
-    """AcquireRequest a model at an address."""
+    """Build a model target at an address."""
     model = {"type": "anthropic", "model": "claude-haiku-4-5", "base_url": base_url}
     return metered(BatchSpec("a batch", (parse_target({**model, **options}),), retries=retries))
 
 
 async def take_turns(here: House, batch_id: str) -> bool:
-    """Let the coordinator and a real executor do what there is to do; returns whether the batch is over."""
+    """Run coordinator cycles and a real executor; returns whether the batch is over."""
     here_too = ExecutionEnvironment(environ={"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY})
     settings = ExecutorSettings("worker", slots=8, once=True)
     await here.run_cycle()
@@ -69,12 +69,12 @@ async def take_turns(here: House, batch_id: str) -> bool:
 
 
 async def worked_off(here: House, batch_id: str) -> None:
-    """Take turns until a batch is over."""
+    """Run both in turns until a batch is over."""
     await until(lambda: take_turns(here, batch_id), timeout=60)
 
 
-async def told(here: House, batch_id: str) -> list[tuple[int, str, str | None]]:
-    """Tell an evaluation's life: the attempt, what happened, and the kind of what went wrong."""
+async def events_of(here: House, batch_id: str) -> list[tuple[int, str, str | None]]:
+    """List the events of an evaluation: its attempt, type, and kind of error."""
     sought = """SELECT attempt, type, event::jsonb #>> '{data,error,kind}'
         FROM events WHERE evaluation_id = %s ORDER BY attempt, sequence"""
     return await here.ask(sought, evaluation_id(batch_id, 1))
@@ -85,12 +85,12 @@ async def told(here: House, batch_id: str) -> list[tuple[int, str, str | None]]:
 
 @virtually
 async def test_edge_case_01_graceful_shutdown():
-    """Told to stop: what can end in time ends, the rest is handed back at no charge, nothing is begun."""
+    """On SIGTERM, tasks that can end in time end, the rest is requeued at no charge, none is started."""
     stage = Stage(LONG, replace(SETTINGS, slots=2))
 
     async def ask(question: TargetRequest) -> TargetReply:
         await asyncio.sleep(5 if question.evaluation_id == "quick" else 5_000)
-        return TargetReply(SAID)
+        return TargetReply(REPLY)
 
     stage.target.how = ask
     await stage.register()
@@ -105,7 +105,7 @@ async def test_edge_case_01_graceful_shutdown():
 
 
 async def test_edge_case_02_cancellation(here: House):
-    """Cancelled with a call in flight: its owner may say no more, and the paid answer is kept as late."""
+    """Cancelled with a call in flight: its owner is fenced, and the paid answer is kept as late."""
     await here.submit("nightly", 2)
     await here.run_cycle()
     await here.work("nightly", {1: "goes on", 2: "goes on"})
@@ -121,17 +121,17 @@ async def test_edge_case_02_cancellation(here: House):
         return await here.ask(late)
 
     assert await until(kept) == [("late",)]
-    assert await here.standing("nightly") == ["2 cancelled", "2 cancelled"]
+    assert await here.states("nightly") == ["2 cancelled", "2 cancelled"]
     assert await here.ask("SELECT sum(cost_usd)::float FROM batch_progress") == [(ANSWER.cost_usd,)]
 
 
 async def test_edge_case_03_crash_recovery(here: House):
-    """Executors die with work in hand: it is begun anew elsewhere, and a paid answer goes along."""
+    """Tasks of crashed executors are attempted again elsewhere, and a paid answer is reused."""
     await here.submit("nightly", 3)
     await here.run_cycle()
     await here.work("nightly", {1: "dies", 2: "answers and dies"})
     await here.run_cycle(2)
-    assert await here.standing("nightly") == ["2 queued", "2 queued", "1 completed"]
+    assert await here.states("nightly") == ["2 queued", "2 queued", "1 completed"]
     assert (await here.opening("nightly", 1, 2)).answer is None
     known = (await here.opening("nightly", 2, 2)).answer
     assert known is not None
@@ -142,7 +142,7 @@ async def test_edge_case_03_crash_recovery(here: House):
 
 
 async def test_edge_case_04_memory_pressure(redis_url: str, postgres_url: str):
-    """However large a batch is, no more than a window of it is in Redis; the rest waits in Postgres."""
+    """However large a batch is, at most a window of it is in Redis; the rest waits in Postgres."""
     async with house(redis_url, postgres_url, window=20) as here:
         await here.submit("large", 100)
         sizes = []
@@ -152,11 +152,11 @@ async def test_edge_case_04_memory_pressure(redis_url: str, postgres_url: str):
             assert len(sizes) < 20
         assert max(sizes) == 20
         assert sum(sizes) == 100
-        assert await here.standing("large") == ["1 completed"] * 100
+        assert await here.states("large") == ["1 completed"] * 100
 
 
 async def test_edge_case_05_high_throughput():
-    """A thousand evaluations that end at once are one read and one transaction, not thousands of writes."""
+    """A thousand evaluations that end at once take one read and one transaction, not thousands."""
     world, commits = World(), []
 
     class Counting(MemoryStore):
@@ -176,7 +176,7 @@ async def test_edge_case_05_high_throughput():
 
 @virtually
 async def test_edge_case_06_db_write_failure():
-    """The database is away when an answer comes: it waits in the log; it was asked and is stored once."""
+    """An answer that arrives during an outage of Postgres waits in the log; it is paid and stored once."""
     stage, fates = Stage(), ["unreached", "reply lost"]
 
     class Away(MemoryStore):
@@ -196,46 +196,46 @@ async def test_edge_case_06_db_write_failure():
     assert (fates, len(stage.target.asked)) == ([], 1)
     assert len(tables.events) == 5
     [progress] = tables.progress.values()
-    assert (progress.completed, float(progress.cost_usd)) == (1, SAID.cost_usd)
+    assert (progress.completed, float(progress.cost_usd)) == (1, REPLY.cost_usd)
 
 
 # -- errors
 
 
 async def test_edge_case_07_poison_pill(here: House):
-    """A case that breaks the provider each time is tried as often as it may be, then a dead letter."""
+    """A case that breaks the provider each time uses all its retries, then becomes a dead letter."""
     async with provider(server_error=1.0) as sim:
         await here.submit("poison", 1, spec=model_spec(sim.base_url, retries=2))
         await worked_off(here, "poison")
         assert sim.stats.of("/v1/messages", 500) == 3
-    assert await here.standing("poison") == ["3 failed"]
+    assert await here.states("poison") == ["3 failed"]
     assert (await here.error("poison", 1))["kind"] == "http_500"
     assert await here.batch("poison") == ("completed", True)
 
 
 async def test_edge_case_08_partial_stream_failure(here: House):
-    """Half a stream is no answer: nothing of it is on record, and the retry is recorded whole."""
+    """A partial stream is no answer: none of it is recorded, and the retry is recorded whole."""
     async with provider(mode="text", text="one two three four", stream_broken=1.0) as sim:
         await here.submit("stream", 1, spec=model_spec(sim.base_url, retries=3, stream=True))
         await take_turns(here, "stream")
         sim.change(stream_broken=0)
         await worked_off(here, "stream")
-    life = await told(here, "stream")
+    life = await events_of(here, "stream")
     assert [each for each in life if each[1] in ("responded", "retrying", "completed")] == [
         (1, "retrying", "broken_stream"),
         (2, "responded", None),
         (2, "completed", None),
     ]
-    said = "SELECT event::jsonb #>> '{data,output}' FROM events WHERE type = 'responded'"
-    assert await here.ask(said) == [("one two three four",)]
+    query = "SELECT event::jsonb #>> '{data,output}' FROM events WHERE type = 'responded'"
+    assert await here.ask(query) == [("one two three four",)]
 
 
 async def test_edge_case_09_provider_returns_invalid_response(here: House):
-    """A web page instead of a reply is a transient fault, never an answer."""
+    """A web page instead of a reply is a transient error, never an answer."""
     async with provider(html=1.0) as sim:
         await here.submit("garbage", 1, spec=model_spec(sim.base_url, retries=1))
         await worked_off(here, "garbage")
-    life = await told(here, "garbage")
+    life = await events_of(here, "garbage")
     assert [(attempt, kind) for attempt, _, kind in life if kind] == [
         (1, "invalid_response"),
         (2, "invalid_response"),
@@ -248,11 +248,11 @@ async def test_edge_case_09_provider_returns_invalid_response(here: House):
 
 @virtually
 async def test_edge_case_10_cached_result():
-    """An answer that is known asks no lane: it is judged at once though the provider is shut for hours."""
+    """A cached answer needs no lane: it is scored at once although the provider is blocked for hours."""
     stage, lanes = staged(MODEL, evaluators=judged_by("judge"), model=LaneUse("shut", LanePolicy(rpm=0.01)))
     await stage.register()
     for number in range(20):
-        await stage.queue(f"e-{number}", opening=p.Queued(case=CASE, answer=replace(SAID, cached=True)))
+        await stage.queue(f"e-{number}", opening=p.Queued(case=CASE, answer=replace(REPLY, cached=True)))
     async with stage.executor():
         await until(lambda: stage.is_drained(queue_name(BATCH, SCORING_PARTITION)))
         assert stage.loop.time() < 10
@@ -263,7 +263,7 @@ async def test_edge_case_10_cached_result():
 
 @virtually
 async def test_edge_case_11_invalid_input():
-    """What can't be asked fails before anybody is called, and its permit goes back unused."""
+    """Invalid input fails before a call, and its permit is returned unused."""
     stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     stage.spec = replace(stage.spec, prompts=("{nowhere}",))
     await stage.register()
@@ -289,7 +289,7 @@ async def test_edge_case_12_empty_dataset(here: House):
 
 @virtually
 async def test_edge_case_13_eval_after_task_failure():
-    """Nobody judges what was not answered."""
+    """An evaluation without an answer is not scored."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
     stage.target.how = raising(Permanent("refused", "no such model"))
     await stage.register()
@@ -301,7 +301,7 @@ async def test_edge_case_13_eval_after_task_failure():
 
 
 async def test_edge_case_14_eval_uses_different_provider(here: House):
-    """OpenAI answers and Anthropic judges: each has a lane of its own, and each is asked its own part."""
+    """OpenAI answers and Anthropic judges: each has its own lane, and gets its own calls."""
     async with provider(pass_rate=1.0) as sim:
         model = {"type": "openai", "model": "gpt-4o-mini", "account": "answers"}
         target = parse_target({**model, "base_url": f"{sim.base_url}/v1"})
@@ -317,7 +317,7 @@ async def test_edge_case_14_eval_uses_different_provider(here: House):
         await worked_off(here, "two")
         assert sim.stats.of("/v1/chat/completions", 200) == 6
         assert sim.stats.of("/v1/messages", 200) == 6
-    assert await here.standing("two") == ["1 completed"] * 6
+    assert await here.states("two") == ["1 completed"] * 6
     lanes = [key.partition("{")[2].split(":")[:2] for key in await here.keys("eval:lane:*")]
     assert sorted(lanes) == [["anthropic", "judges"], ["openai", "answers"]]
 
@@ -326,7 +326,7 @@ async def test_edge_case_14_eval_uses_different_provider(here: House):
 
 
 async def test_edge_case_15_clock_skew(redis_url: str, monkeypatch: pytest.MonkeyPatch):
-    """Executors whose clocks differ by an hour share one rate: the server's clock is everybody's."""
+    """Executors whose clocks differ by an hour share one rate: the server's clock decides."""
     async with connect(redis_url) as redis:
         lanes, policy = RedisLanes(redis), LanePolicy(rpm=6)
         grants = []
@@ -342,12 +342,12 @@ async def test_edge_case_15_clock_skew(redis_url: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(("seconds", "end"), [(1_000.0, p.Completed), (300.0, p.TimedOut)])
 @virtually
 async def test_edge_case_16_very_slow_tasks(seconds, end):
-    """Ten minutes are fine where they were allowed, and nobody takes the task away; else it is cut off."""
+    """A call of ten minutes within its time-out keeps its task; beyond it, the call is cancelled."""
     stage = Stage(replace(LONG, timeout=seconds))
 
     async def take_long(_question: TargetRequest) -> TargetReply:
         await asyncio.sleep(600)
-        return TargetReply(SAID)
+        return TargetReply(REPLY)
 
     stage.target.how = take_long
     await stage.register()
@@ -364,7 +364,7 @@ async def test_edge_case_16_very_slow_tasks(seconds, end):
 
 @virtually
 async def test_edge_case_17_lost_callback():
-    """A part that breaks after the answer ends its executor loudly; another one asks nobody again."""
+    """A failure after the answer ends its executor with an error; the next one makes no second call."""
     stage = Stage()
 
     class Broken(type(stage.tasks)):  # type: ignore[misc]  # whichever queue the stage has

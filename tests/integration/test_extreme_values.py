@@ -78,7 +78,7 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
 
 
 def mutated(body: bytes, path: list[str], raw: str) -> bytes:
-    """Put raw JSON at a place of an envelope."""
+    """Insert raw JSON at a place of an envelope."""
     found = json.loads(body)
     at = found
     for name in path[:-1]:
@@ -88,7 +88,7 @@ def mutated(body: bytes, path: list[str], raw: str) -> bytes:
 
 
 def every_place() -> Iterator[tuple[str, str, list[str]]]:
-    """Name a history, one of its types, and one field of that event."""
+    """Choose a history, one of its types, and one field of that event."""
     for life, words in LIVES.items():
         for word in words.split():
             if life in {"completed", word}:
@@ -97,7 +97,7 @@ def every_place() -> Iterator[tuple[str, str, list[str]]]:
 
 
 def add(here: Stage, key: str, place: tuple[str, str, list[str]], raw: str) -> None:
-    """Put a history with one extreme value into its stream."""
+    """Append a history with one extreme value to its stream."""
     words, word, path = place
     for each in history(words, evaluation_id=key):
         body = encode(each)
@@ -151,15 +151,15 @@ async def test_every_extreme_value_is_quarantined_or_survives_every_reader(
     raw=st.one_of(st.sampled_from(EXTREMES), NUMBERS, TIMES, TEXTS),
 )
 @example(place=("", "running", ["occurred_at"]), raw='"0001-01-01T00:00:00+01:00"')
-def test_what_is_read_off_a_stream_is_in_range_and_reads_back_the_same(
+def test_an_entry_read_from_a_stream_is_in_range_and_round_trips(
     place: tuple[str, str, list[str]], raw: str
 ) -> None:
     """An entry is refused, or its time converts to any zone and a stored copy equals it."""
     _, word, path = place
     good = event(PAYLOADS[word], sequence=0 if word in {"queued", "cancelled"} else 2)
     body = mutated(encode(good), path, raw)
-    said = json.loads(encode(good))
-    fields = [b"attempt", b"%d" % said["attempt"], b"sequence", b"%d" % said["sequence"], b"type"]
+    envelope = json.loads(encode(good))
+    fields = [b"attempt", b"%d" % envelope["attempt"], b"sequence", b"%d" % envelope["sequence"], b"type"]
     read = read_entry(good.evaluation_id, (b"1-0", [*fields, word.encode(), b"event", body]))
     if isinstance(read, Entry):
         assert is_in_range(read.event.occurred_at)

@@ -1,4 +1,4 @@
-"""Services as forks of one process that has imported them: real processes, looked at from outside."""
+"""Services as forks of one process that has imported them: real processes, observed from outside."""
 
 import os
 import signal
@@ -55,7 +55,7 @@ async def test_exit_codes_and_output_are_those_of_the_command(tmp_path: Path) ->
 
 
 async def test_services_die_with_the_fork_server_and_are_started_again(tmp_path: Path) -> None:
-    """None goes on unseen: the manager follows every process that runs."""
+    """No service runs unsupervised: the manager restarts every process."""
     log = tmp_path / "log"
     with log.open("ab") as log_to:
         async with process_manager(os.environ, log_to=log_to, forks=True) as manager:

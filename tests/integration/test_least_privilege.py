@@ -31,7 +31,7 @@ DANGEROUS = ("pg_execute_server_program", "pg_write_server_files", "pg_read_serv
 
 @pytest.fixture(scope="module")
 def migrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The migrator's URL on PostgreSQL 15, set up by an administrator who is no superuser."""
+    """The migrator's URL on PostgreSQL 15, set up by an administrator without superuser rights."""
     folder = tmp_path_factory.mktemp("pg15")
     secrets = folder / "secrets"
     secrets.mkdir()
@@ -58,7 +58,7 @@ def on_redis_7_0(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deploymen
 
 @needs_redis_7_0
 async def test_the_users_of_redis_are_the_same_on_7_0(on_redis_7_0: Deployment) -> None:
-    """The list of users loads; executors do all of their work, and what is refused stays refused."""
+    """The list of users loads; executors do all of their work, and denied commands stay denied."""
     await work_through(on_redis_7_0)
     assert on_redis_7_0.denied() == []
     for user in ("executor", "storage", "coordinator", "reader"):
@@ -69,7 +69,7 @@ async def test_the_users_of_redis_are_the_same_on_7_0(on_redis_7_0: Deployment) 
 
 
 @needs_postgres_15
-def test_the_migrator_migrates_without_the_right_to_make_roles(migrator: str) -> None:
+def test_the_migrator_migrates_without_the_right_to_create_roles(migrator: str) -> None:
     """A fresh server gets every table, and a second run finds nothing to do."""
     assert asyncio.run(prepare(migrator, shards=DEFAULT_SHARDS))
     assert not asyncio.run(prepare(migrator, shards=DEFAULT_SHARDS))
@@ -79,7 +79,7 @@ def test_the_migrator_migrates_without_the_right_to_make_roles(migrator: str) ->
 @needs_postgres_15
 @pytest.mark.parametrize("role", DANGEROUS)
 def test_the_migrator_can_not_reach_the_server_beneath_the_database(migrator: str, role: str) -> None:
-    """Neither by joining the roles that run programs and touch files, nor by a role of its own making."""
+    """It can neither join the roles that run programs and read files, nor create such a role."""
     tried: list[LiteralString] = [
         "GRANT {} TO migrator",
         "GRANT {} TO scoreline_migrator",
@@ -91,12 +91,12 @@ def test_the_migrator_can_not_reach_the_server_beneath_the_database(migrator: st
             with pytest.raises(InsufficientPrivilege):
                 conn.execute(psycopg.sql.SQL(statement).format(psycopg.sql.Identifier(role)))
         with pytest.raises(InsufficientPrivilege):
-            conn.execute("CREATE TEMPORARY TABLE said (line text); COPY said FROM PROGRAM 'id'")
+            conn.execute("CREATE TEMPORARY TABLE output (line text); COPY output FROM PROGRAM 'id'")
 
 
 @needs_postgres_15
 def test_a_database_of_an_earlier_release_is_up_to_date(migrator: str) -> None:
-    """The text of a migration that was replaced by an equivalent one is known by its checksum."""
+    """A migration that was replaced by an equivalent one is recognised by its checksum."""
     asyncio.run(prepare(migrator, shards=DEFAULT_SHARDS))
     earlier = "e4f721ef7d6ff807286ec914e3f433932441bff2ec78d302c0dd5e4cd37ce590"
     with psycopg.connect(migrator, autocommit=True) as conn:

@@ -1,4 +1,4 @@
-"""What people ask of batches, on real servers: each may be asked again, and by anybody."""
+"""Operators' requests to batches, on real servers: each is idempotent, and any process may make it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,8 +23,8 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
         yield made
 
 
-async def asked(here: House, batch_id: str) -> list[tuple[str, str, str]]:
-    """List what was asked of a batch."""
+async def requests(here: House, batch_id: str) -> list[tuple[str, str, str]]:
+    """List the requests made to a batch."""
     sought = "SELECT type, by_whom, reason FROM batch_events WHERE batch_id = %s ORDER BY number"
     return [(row[0], row[1], row[2]) for row in await here.ask(sought, batch_id)]
 
@@ -33,16 +33,16 @@ async def asked(here: House, batch_id: str) -> list[tuple[str, str, str]]:
 
 
 async def test_cancelling_ends_everything_at_once(here: House) -> None:
-    """Published or not, in hand or not: all of it has ended, and the batch is over."""
+    """Published or not, claimed or not: every evaluation ends, and the batch is over."""
     await here.submit("nightly", 9)
     await here.run_cycle()
     await here.work("nightly", {2: "goes on", 3: "retrying later", 4: "failed"})
     await here.operator.cancel("nightly", reason="too dear")
-    assert await here.standing("nightly") == [
+    assert await here.states("nightly") == [
         "1 completed", "2 cancelled", "2 cancelled", "1 failed", *["2 cancelled"] * 5,
     ]  # fmt: skip
     assert await here.batch("nightly") == ("cancelled", True)
-    assert await asked(here, "nightly") == [
+    assert await requests(here, "nightly") == [
         ("accepted", "user", ""), ("cancelled", "ada", "too dear"), ("finished", "coordinator", ""),
     ]  # fmt: skip
     assert await here.keys("eval:tasks:*") == []
@@ -51,7 +51,7 @@ async def test_cancelling_ends_everything_at_once(here: House) -> None:
 async def test_a_cancelled_batch_stays_in_the_registry_until_executors_have_seen_it(
     here: House,
 ) -> None:
-    """It is over before they look again: were it taken down at once, what they have in hand would go on."""
+    """Executors poll the registry: if the entry vanished at once, their active tasks would run on."""
     await here.submit("nightly", 3)
     await here.run_cycle()
     await here.operator.cancel("nightly")
@@ -66,7 +66,7 @@ async def test_a_cancelled_batch_stays_in_the_registry_until_executors_have_seen
 
 
 async def test_the_streams_of_what_was_cancelled_expire(here: House) -> None:
-    """No sweep looks at what has ended: whoever writes an ending wakes the worker that lets it go."""
+    """The writer of a terminal event sends a wake-up, so a storage worker expires the stream."""
     await here.submit("nightly", 3)
     await here.run_cycle()
     assert await woken(here) == set()
@@ -79,7 +79,7 @@ async def test_the_streams_of_what_was_cancelled_expire(here: House) -> None:
 
 
 async def woken(here: House) -> set[str]:
-    """Name the evaluations that storage workers are asked to look at."""
+    """Return the evaluations that have a wake-up."""
     entries: list[Any] = []
     for shard in range(DEFAULT_SHARDS):
         entries += await here.log.redis.xrange(wake_key(shard)) or []
@@ -87,7 +87,7 @@ async def woken(here: House) -> set[str]:
 
 
 async def test_an_owner_in_flight_is_fenced_and_its_answer_kept(here: House) -> None:
-    """It may say no more, but what was paid for is on record, and counted."""
+    """Its later events are fenced, but the paid answer is recorded, and counted."""
     await here.submit("nightly", 1)
     await here.run_cycle()
     await here.work("nightly", {1: "goes on"})
@@ -101,18 +101,18 @@ async def test_an_owner_in_flight_is_fenced_and_its_answer_kept(here: House) -> 
     assert await here.ask("SELECT type, verdict FROM events WHERE attempt = 1 AND sequence = 3") == [
         ("responded", "late")
     ]
-    assert await here.standing("nightly") == ["2 cancelled"]
+    assert await here.states("nightly") == ["2 cancelled"]
 
 
 async def spent(here: House, batch_id: str) -> float:
-    """Say what a batch has cost so far."""
+    """Return the cost of a batch so far."""
     await here.store(batch_id)
     [(cost,)] = await here.ask("SELECT sum(cost_usd) FROM batch_progress WHERE batch_id = %s", batch_id)
     return float(cost)
 
 
-async def test_an_ending_that_nobody_was_told_of_is_told_later(here: House) -> None:
-    """A coordinator died between Postgres and Redis: the next one fences the owner off."""
+async def test_a_terminal_event_that_was_not_published_is_published_later(here: House) -> None:
+    """A coordinator crashed between Postgres and Redis: the next one fences the owner."""
     await here.submit("nightly", 1)
     await here.run_cycle()
     await here.work("nightly", {1: "goes on"})
@@ -120,7 +120,7 @@ async def test_an_ending_that_nobody_was_told_of_is_told_later(here: House) -> N
     names = await here.keys(f"eval:*{key}")
     bodies = [await here.log.redis.dump(name) for name in names]
     await here.operator.cancel("nightly")
-    # As if the ending had never been appended, nor marked.
+    # As if the terminal event had never been appended, nor marked.
     for name, body in zip(names, bodies, strict=True):
         await here.log.redis.restore(name, 0, body or b"", replace=True)
     await here.alter("UPDATE evaluations SET published = false")
@@ -132,18 +132,22 @@ async def test_an_ending_that_nobody_was_told_of_is_told_later(here: House) -> N
 
 
 async def test_cancelling_twice_changes_nothing(here: House) -> None:
-    """At once by two people, and once more when it is over."""
+    """Two requests at once, and one more when the batch is over."""
     await here.submit("nightly", 5)
     await here.run_cycle()
     await asyncio.gather(here.operator.cancel("nightly"), here.operator.cancel("nightly"))
-    assert await here.standing("nightly") == ["2 cancelled"] * 5
+    assert await here.states("nightly") == ["2 cancelled"] * 5
     with pytest.raises(OperationRejected, match="nothing to cancel"):
         await here.operator.cancel("nightly")
-    assert [what for what, _, _ in await asked(here, "nightly")] == ["accepted", "cancelled", "finished"]
+    assert [type_ for type_, _, _ in await requests(here, "nightly")] == [
+        "accepted",
+        "cancelled",
+        "finished",
+    ]
 
 
-async def test_a_cancel_that_broke_off_is_finished_by_whoever_goes_round(here: House) -> None:
-    """What was asked is in Postgres; the rest follows from it."""
+async def test_an_interrupted_cancel_is_completed_by_the_next_cycle(here: House) -> None:
+    """The request is in Postgres; the rest follows from it."""
     await here.submit("nightly", 5)
     await here.run_cycle()
     await here.ledger.request_state("nightly", "cancelled", by="ada")
@@ -151,12 +155,12 @@ async def test_a_cancel_that_broke_off_is_finished_by_whoever_goes_round(here: H
     [entry] = await here.queues.batch_registry.list()
     assert entry.state is BatchState.STOPPED
     await here.run_cycle()
-    assert await here.standing("nightly") == ["2 cancelled"] * 5
+    assert await here.states("nightly") == ["2 cancelled"] * 5
     assert await here.batch("nightly") == ("cancelled", True)
 
 
-async def test_what_is_cancelled_stays_so(here: House) -> None:
-    """Neither resumed nor retried."""
+async def test_a_cancelled_batch_stays_cancelled(here: House) -> None:
+    """It can be neither resumed nor retried."""
     await here.submit("nightly", 1)
     await here.operator.cancel("nightly")
     for refused in (here.operator.resume("nightly"), here.operator.retry("nightly")):
@@ -167,8 +171,8 @@ async def test_what_is_cancelled_stays_so(here: House) -> None:
 # -- pause and resume
 
 
-async def test_pausing_starts_nothing_new(here: House) -> None:
-    """No window, no retry, no attempt for the lost; executors see it, and go on with what they have."""
+async def test_pausing_starts_no_new_attempt(here: House) -> None:
+    """No window, no retry, no attempt after a loss; executors see the pause, and finish active tasks."""
     await here.submit("nightly", 9)
     await here.run_cycle()
     await here.operator.pause("nightly", reason="lunch")
@@ -176,7 +180,7 @@ async def test_pausing_starts_nothing_new(here: House) -> None:
     assert entry.state is BatchState.PAUSED
     await here.work("nightly", {1: "dies", 2: "retrying", 3: "failed"})
     await here.run_cycle(3)
-    assert await here.standing("nightly") == [
+    assert await here.states("nightly") == [
         "1 running", "1 retrying", "1 failed", "1 completed", *["1 queued"] * 5,
     ]  # fmt: skip
     assert len(await here.keys("eval:*events:nightly*")) == 4
@@ -184,8 +188,8 @@ async def test_pausing_starts_nothing_new(here: House) -> None:
         await here.operator.pause("nightly")
 
 
-async def test_resuming_goes_on(here: House) -> None:
-    """All that waited is done."""
+async def test_resuming_continues_the_batch(here: House) -> None:
+    """All waiting evaluations are processed."""
     await here.submit("nightly", 9)
     await here.run_cycle()
     await here.operator.pause("nightly")
@@ -194,7 +198,7 @@ async def test_resuming_goes_on(here: House) -> None:
     [entry] = await here.queues.batch_registry.list()
     assert entry.state is BatchState.RUNNING
     await here.work_until_over("nightly")
-    assert await here.standing("nightly") == ["2 completed"] * 2 + ["1 completed"] * 7
+    assert await here.states("nightly") == ["2 completed"] * 2 + ["1 completed"] * 7
     with pytest.raises(OperationRejected, match="nothing to resume"):
         await here.operator.resume("nightly")
     with pytest.raises(OperationRejected, match="nothing to pause"):
@@ -202,7 +206,7 @@ async def test_resuming_goes_on(here: House) -> None:
 
 
 async def test_a_paused_batch_that_has_ended_is_over(here: House) -> None:
-    """What was in hand was all there was."""
+    """All its evaluations were in flight when it was paused."""
     await here.submit("nightly", 2)
     await here.run_cycle()
     await here.operator.pause("nightly")
@@ -211,8 +215,8 @@ async def test_a_paused_batch_that_has_ended_is_over(here: House) -> None:
     assert await here.batch("nightly") == ("completed", True)
 
 
-async def test_nobody_knows_a_batch_that_is_not_there(here: House) -> None:
-    """Each request says so."""
+async def test_a_request_to_an_unknown_batch_is_an_error(here: House) -> None:
+    """Every request raises it."""
     asking = here.operator
     for refused in (asking.pause("no"), asking.resume("no"), asking.cancel("no"), asking.retry("no")):
         with pytest.raises(BatchNotFound, match="no batch 'no'"):
@@ -223,20 +227,20 @@ async def test_nobody_knows_a_batch_that_is_not_there(here: House) -> None:
 
 
 async def test_dead_letters_of_a_finished_batch_are_tried_again(here: House) -> None:
-    """The batch goes on, comes to its end again, and leaves as little behind as the first time."""
+    """The batch continues, ends again, and leaves as little in Redis as the first time."""
     await here.submit("nightly", 4)
     await here.work_until_over("nightly", {1: "failed", 3: "failed"})
     assert await here.operator.retry("nightly") == 2
     assert await here.batch("nightly") == ("running", False)
     assert await here.keys("eval:batch:{nightly}")
     await here.work_until_over("nightly")
-    assert await here.standing("nightly") == ["2 completed", "1 completed", "2 completed", "1 completed"]
+    assert await here.states("nightly") == ["2 completed", "1 completed", "2 completed", "1 completed"]
     assert await here.batch("nightly") == ("completed", True)
     assert await here.keys("eval:*{nightly}*") == []
 
 
-async def test_an_operator_gives_all_retries_anew(here: House) -> None:
-    """Whatever an evaluation had used up before."""
+async def test_an_operators_retry_resets_the_retry_count(here: House) -> None:
+    """This holds whatever an evaluation had used before."""
     await here.submit("nightly", 1)
     for outcome in ("retrying", "dies", "retrying", "failed"):
         await here.run_cycle()
@@ -247,41 +251,41 @@ async def test_an_operator_gives_all_retries_anew(here: House) -> None:
     assert (opening.reason, opening.retries) == (p.OpeningReason.OPERATOR, SPEC.retries)
 
 
-async def test_only_what_was_chosen_is_tried_again(here: House) -> None:
-    """Not other dead letters, not what has completed, and nothing of another batch."""
+async def test_only_the_chosen_dead_letters_are_retried(here: House) -> None:
+    """Other dead letters, completed evaluations and other batches are unchanged."""
     await here.submit("nightly", 3)
     await here.submit("other", 1)
     await here.work_until_over("other", {1: "failed"})
     await here.work_until_over("nightly", {1: "failed", 2: "failed"})
     chosen = [evaluation_id("nightly", 2), evaluation_id("nightly", 3), evaluation_id("other", 1), "?"]
     assert await here.operator.retry("nightly", only=chosen) == 1
-    assert await here.standing("nightly") == ["1 failed", "2 queued", "1 completed"]
-    assert await here.standing("other") == ["1 failed"]
+    assert await here.states("nightly") == ["1 failed", "2 queued", "1 completed"]
+    assert await here.states("other") == ["1 failed"]
     await here.work_until_over("nightly")
 
 
-async def test_a_retry_of_nothing_leaves_the_batch_as_it_is(here: House) -> None:
-    """There are no dead letters: it is over, and stays so."""
+async def test_a_retry_without_dead_letters_changes_nothing(here: House) -> None:
+    """The batch is over, and stays so."""
     await here.submit("nightly", 1)
     await here.work_until_over("nightly")
     assert await here.operator.retry("nightly") == 0
     assert await here.batch("nightly") == ("completed", True)
     assert await here.keys("eval:*{nightly}*") == []
-    assert [what for what, _, _ in await asked(here, "nightly")] == ["accepted", "finished"]
+    assert [type_ for type_, _, _ in await requests(here, "nightly")] == ["accepted", "finished"]
 
 
 async def test_dead_letters_of_a_running_batch_are_tried_again(here: House) -> None:
-    """Nobody has to wait for its end."""
+    """A retry need not wait for the end of the batch."""
     await here.submit("nightly", 2)
     await here.run_cycle()
     await here.work("nightly", {1: "failed", 2: "goes on"})
     assert await here.operator.retry("nightly") == 1
     assert await here.work("nightly") == [1]
-    assert await here.standing("nightly") == ["2 completed", "1 running"]
+    assert await here.states("nightly") == ["2 completed", "1 running"]
 
 
 async def test_a_batch_out_of_time_may_be_tried_again(here: House) -> None:
-    """Its limit has passed and does not count any more, whether or not everything had ended already."""
+    """Its time limit has passed and no longer applies, whether or not everything had ended already."""
     for batch_id, rounds in (("over", 3), ("not yet over", 1)):
         await here.submit(batch_id, 6)
         await here.run_cycle()
@@ -292,11 +296,11 @@ async def test_a_batch_out_of_time_may_be_tried_again(here: House) -> None:
         assert await here.operator.retry(batch_id) >= 1
         await here.work_until_over(batch_id)
         assert await here.batch(batch_id) == ("completed", True)
-        assert {words.split()[1] for words in await here.standing(batch_id)} == {"completed"}
+        assert {words.split()[1] for words in await here.states(batch_id)} == {"completed"}
 
 
-async def test_a_batch_that_is_ended_while_it_is_reopened_goes_on(here: House) -> None:
-    """Its coordinator sees that nothing is open, a moment before the operator opens something."""
+async def test_a_batch_that_finishes_while_it_is_reopened_continues(here: House) -> None:
+    """Its coordinator finds nothing open, a moment before the operator reopens an evaluation."""
     await here.submit("nightly", 1)
     await here.work_until_over("nightly", {1: "failed"})
     await here.ledger.reopen("nightly", by="ada")

@@ -27,7 +27,7 @@ from tests.waiting import until
 pytest.importorskip("anthropic")
 
 B = "nightly"
-KEY = "sk-ant-a-key-that-nobody-may-see"
+KEY = "sk-ant-a-key-that-must-stay-secret"
 NO_TIME = timedelta(0)
 SETTINGS = ProviderBatchSettings(
     page=3, first_poll=NO_TIME, longest_poll=NO_TIME, margin=NO_TIME, submit_timeout=timedelta(seconds=20)
@@ -56,7 +56,7 @@ def spec(fallback: BatchFallback | None = BatchFallback.RESUBMIT, *, is_metered:
 
 
 async def run_cycle(here: House, coordinator: Coordinator | None = None, *, times: int = 1) -> None:
-    """Let a coordinator go round, and its provider batches."""
+    """Run a cycle of a coordinator and of its provider batches."""
     coordinator = coordinator or here.coordinator
     for _ in range(times):
         await coordinator.run_cycle()
@@ -64,30 +64,30 @@ async def run_cycle(here: House, coordinator: Coordinator | None = None, *, time
         await coordinator.provider_batches.run_cycle()
 
 
-async def until_standing(here: House, *wanted: str) -> None:
-    """Go round until evaluations stand so."""
+async def until_states(here: House, *wanted: str) -> None:
+    """Run cycles until the evaluations have these states."""
 
     async def stand() -> bool:
         await run_cycle(here)
-        return await here.standing(B) == list(wanted)
+        return await here.states(B) == list(wanted)
 
     await until(stand)
 
 
 async def looked_at(here: House) -> AtProviders:
-    """Look as people do."""
+    """Run a command of an operator."""
     return AtProviders(tuple(await provider_batches_of(here.conn, B)), await provider_backlog(here.conn, B))
 
 
 async def test_answers_are_collected_scored_and_paid_at_half_the_price(here: House, sim: Simulator) -> None:
-    """From the first request to the last scorecard; the tables equal the log at the end."""
+    """This covers the first request to the last scorecard; the tables equal the log at the end."""
     await here.submit(B, 8, spec=spec())
     await run_cycle(here, times=2)
     assert sim.stats.batches_created == 1
     assert await here.takes(B) == []
     assert (await looked_at(here)).backlog == (8, 0)
     sim.finish_batches()
-    await until_standing(here, *["2 queued"] * 8)
+    await until_states(here, *["2 queued"] * 8)
     opening = await here.opening(B, 3, 2)
     assert opening.answer
     assert (opening.reason, opening.answer.output) == ("scoring", "3")
@@ -100,8 +100,8 @@ async def test_answers_are_collected_scored_and_paid_at_half_the_price(here: Hou
     assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 8)
 
 
-async def test_a_submission_that_nobody_heard_of_is_found_by_listing(here: House, sim: Simulator) -> None:
-    """By another coordinator, too: it waits, looks into the results, and adopts it."""
+async def test_a_submission_with_a_lost_response_is_found_by_listing(here: House, sim: Simulator) -> None:
+    """Another coordinator finds it, too: it waits, reads the results, and adopts the provider batch."""
     sim.change(batch_unheard=1.0)
     await here.submit(B, 4, spec=spec())
     await run_cycle(here, times=2)
@@ -112,18 +112,18 @@ async def test_a_submission_that_nobody_heard_of_is_found_by_listing(here: House
     [queue] = provider_lines(await looked_at(here), utc_now())
     assert "may be it" in queue
     sim.finish_batches()
-    await until_standing(here, *["2 queued"] * 4)
+    await until_states(here, *["2 queued"] * 4)
     assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 4)
     assert await here.work(B) == [1, 2, 3, 4]
 
 
-async def test_requests_that_got_no_answer_may_go_to_executors(here: House, sim: Simulator) -> None:
-    """With --batch-fallback sync; those that were answered are scored."""
+async def test_requests_without_an_answer_may_go_to_executors(here: House, sim: Simulator) -> None:
+    """This needs --batch-fallback sync; answered requests are scored."""
     sim.change(batch_expired=1.0)
     await here.submit(B, 3, spec=spec(BatchFallback.SYNC))
     await run_cycle(here, times=2)
     sim.finish_batches()
-    await until_standing(here, *["2 queued"] * 3)
+    await until_states(here, *["2 queued"] * 3)
     assert (await here.opening(B, 1, 2)).answer is None
     assert await here.work(B) == [1, 2, 3]
     await run_cycle(here, times=2)
@@ -131,21 +131,21 @@ async def test_requests_that_got_no_answer_may_go_to_executors(here: House, sim:
 
 
 async def test_requests_that_fail_are_charged_and_end_as_dead_letters(here: House, sim: Simulator) -> None:
-    """After as many provider batches as there are retries, and one."""
+    """There is one provider batch more than there are retries."""
     sim.change(batch_errored=1.0, batch_seconds=0)
     await here.submit(B, 2, spec=spec())
-    await until_standing(here, "3 failed", "3 failed")
+    await until_states(here, "3 failed", "3 failed")
     assert sim.stats.batches_created == 3
     assert (await here.error(B, 1))["kind"] == "api"
 
 
 async def test_cancel_is_passed_on_to_the_provider(here: House, sim: Simulator) -> None:
-    """What it had answered is on record as late, and paid for."""
+    """Answers that exist already are recorded as late, and paid for."""
     await here.submit(B, 3, spec=spec())
     await run_cycle(here, times=2)
     sim.finish_batches()
     await here.operator.cancel(B)
-    assert await here.standing(B) == ["2 cancelled"] * 3
+    assert await here.states(B) == ["2 cancelled"] * 3
     await run_cycle(here, times=3)
     found = await here.ask("SELECT verdict, count(*) FROM events WHERE type = 'responded' GROUP BY 1")
     assert found == [("late", 3)]
@@ -155,10 +155,10 @@ async def test_cancel_is_passed_on_to_the_provider(here: House, sim: Simulator) 
     assert provider_batch.state == "cancelled"
 
 
-async def test_a_key_that_is_missing_or_refused_pauses_the_batch_and_is_not_told(
+async def test_a_missing_or_refused_key_pauses_the_batch_and_is_not_shown(
     here: House, sim: Simulator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The reason is in the batch's status; no provider batch is left behind, and the key is nowhere."""
+    """The reason is in the batch's status; no provider batch is left, and the key is stored nowhere."""
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     await here.submit(B, 2, spec=spec())
     await run_cycle(here, times=2)
@@ -178,12 +178,14 @@ async def test_a_key_that_is_missing_or_refused_pauses_the_batch_and_is_not_told
     await here.operator.resume(B)
     await run_cycle(here, times=2)
     sim.finish_batches()
-    await until_standing(here, "2 queued", "2 queued")
+    await until_states(here, "2 queued", "2 queued")
     assert sim.stats.batches_created == 1
 
 
-async def test_a_large_batch_is_sent_in_pieces_and_read_in_groups(here: House, sim: Simulator) -> None:
-    """Several provider batches, each within its size, whatever the prompts hold."""
+async def test_a_large_batch_is_split_into_provider_batches_and_read_in_groups(
+    here: House, sim: Simulator
+) -> None:
+    """Each provider batch is within its size, whatever the prompts hold."""
     small = replace(SETTINGS, max_requests=7, max_bytes=20_000, page=5)
     coordinator = here.another(provider=small)
     made = [p.Case(id=f"case-{n}", input=f'№{n} "\\\n' + "x" * 2_000) for n in range(20)]
@@ -193,7 +195,7 @@ async def test_a_large_batch_is_sent_in_pieces_and_read_in_groups(here: House, s
     assert sum(provider_batch.size for provider_batch in provider_batches) == 20
     assert sim.stats.batches_created == len(provider_batches) >= 3
     sim.finish_batches()
-    await until_standing(here, *["2 queued"] * 20)
+    await until_states(here, *["2 queued"] * 20)
     answer = (await here.opening(B, 1, 2)).answer
     assert answer
     assert answer.output == made[0].input
@@ -201,8 +203,8 @@ async def test_a_large_batch_is_sent_in_pieces_and_read_in_groups(here: House, s
     assert sum(each["succeeded"] for each in document["batches"]) == 20
 
 
-async def test_what_no_executor_has_begun_is_moved_to_provider_batches(here: House, sim: Simulator) -> None:
-    """Two are in hand, and stay there; the rest is asked together, once, and at no charge."""
+async def test_unclaimed_evaluations_are_moved_to_provider_batches(here: House, sim: Simulator) -> None:
+    """Two are claimed and stay with executors; the rest is submitted once, at no extra charge."""
     await here.submit(B, 8, spec=spec(None, is_metered=True))
     await run_cycle(here, times=2)
     queue = queue_name(B, "target-0")
@@ -220,33 +222,35 @@ async def test_what_no_executor_has_begun_is_moved_to_provider_batches(here: Hou
         return sim.stats.batch_requests == 6
 
     await until(are_asked)
-    standing = await here.standing(B)
+    standing = await here.states(B)
     assert [standing[number - 1] for number in rest] == ["2 queued"] * 6
     assert [standing[number - 1] for number in begun] == ["1 provisioning"] * 2
     keys = [evaluation_id(B, number) for number in rest]
     lives = [await here.log.redis.ttl(events_key(shard_of(key, here.log.shards), key)) for key in keys]
     assert all(0 < life <= EXPIRY_SECONDS for life in lives)
     sim.finish_batches()
-    await until_standing(here, *("1 provisioning" if n in begun else "3 queued" for n in range(1, 9)))
+    await until_states(here, *("1 provisioning" if n in begun else "3 queued" for n in range(1, 9)))
     opening = await here.opening(B, rest[0], 3)
     assert (opening.reason, opening.retries) == ("scoring", 2)
     assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 6)
 
 
-async def test_nothing_is_withdrawn_of_what_executors_have_claimed(here: House, sim: Simulator) -> None:
-    """Though the task is still there: it came twice, or its executor has yet to acknowledge it."""
+async def test_claimed_evaluations_are_not_withdrawn(here: House, sim: Simulator) -> None:
+    """This holds although the task is still queued: as a duplicate, or not yet acknowledged."""
     await here.submit(B, 2, spec=spec(None, is_metered=True))
     await run_cycle(here)
     for number in (1, 2):
         await here.claim(B, number)
     assert (await here.operator.ask_in_batches(B, BatchFallback.RESUBMIT)).withdrawn == 0
     await here.store(B)
-    assert await here.standing(B) == ["1 provisioning"] * 2
+    assert await here.states(B) == ["1 provisioning"] * 2
     assert sim.stats.batches_created == 0
 
 
-async def test_what_was_told_before_redis_started_again_is_moved_too(here: House, sim: Simulator) -> None:
-    """Nobody can claim it, so nobody can hand it back: the coordinator opens another attempt by itself."""
+async def test_evaluations_published_before_a_restart_of_redis_are_moved_too(
+    here: House, sim: Simulator
+) -> None:
+    """Their attempts can be neither claimed nor withdrawn, so the coordinator opens the next ones."""
     await here.submit(B, 4, spec=spec(None, is_metered=True))
     await run_cycle(here, times=2)
     for shard in range(here.log.shards):
@@ -260,5 +264,5 @@ async def test_what_was_told_before_redis_started_again_is_moved_too(here: House
         return sim.stats.batch_requests == 4
 
     await until(are_asked)
-    assert await here.standing(B) == ["2 queued"] * 4
+    assert await here.states(B) == ["2 queued"] * 4
     assert sim.stats.batches_created == 1

@@ -1,4 +1,4 @@
-"""What a coordinator counts and shows on real servers, while batches go on and when they are over."""
+"""Metrics of a coordinator on real servers, while batches run and when they are over."""
 
 import asyncio
 from datetime import timedelta
@@ -24,17 +24,17 @@ ALLOWED = timedelta(seconds=90) + BEYOND
 
 
 def observer_of(here: House) -> MetricsCollector:
-    """Be a coordinator that looks around."""
+    """Build a coordinator that collects metrics."""
     return MetricsCollector(CoordinatorMetrics(), BatchMonitor(here.pool), here.queues)
 
 
 async def stuck(here: House) -> int:
-    """Count what is stuck."""
+    """Return the number of stuck evaluations."""
     return await BatchMonitor(here.pool).stuck(beyond=BEYOND, limit=STUCK_LIMIT)
 
 
 async def look(here: House, measured: Measured) -> Measured:
-    """Look around as the leader, and collect."""
+    """Refresh the gauges as the leader, and collect."""
     observer = observer_of(here)
     with GAUGES.registered(observer.view), observer.view.leading():
         await observer.observe()
@@ -42,7 +42,7 @@ async def look(here: House, measured: Measured) -> Measured:
 
 
 async def test_batches_are_counted_when_they_start_and_when_they_are_over(redis_url, postgres_url):
-    """Each once: what went well, what went wrong, and what somebody called off in a process of his own."""
+    """Each is counted once by its outcome: completed, failed, and cancelled by another process."""
     async with house(redis_url, postgres_url) as here:
         with measuring() as measured:
             await here.submit("good", 2)
@@ -61,13 +61,13 @@ async def test_batches_are_counted_when_they_start_and_when_they_are_over(redis_
             assert measured[over, "simulated", status] == 1
         assert measured.count("eval_batch_duration_seconds", "simulated") == 4
         assert measured.count("eval_coordinator_round_ms") > 4
-        # Two went well and two failed in executors' hands; three were ended by the coordinator.
+        # Two completed and two failed at executors; three were ended by the coordinator.
         assert measured["eval_batch_tests_total"] == 8
         assert measured["eval_batch_tests_failed_total"] == 5
 
 
-async def test_batches_that_have_just_finished_are_named(redis_url, postgres_url):
-    """Each with its outcome and its time; one that finished long ago has no series any more."""
+async def test_batches_that_have_just_finished_have_series(redis_url, postgres_url):
+    """Each has its outcome and its duration; one that finished long ago has no series any more."""
     async with house(redis_url, postgres_url) as here:
         for name, hows in {"good": {}, "poor": {1: "failed"}, "old": {}}.items():
             await here.submit(name, 2)
@@ -85,7 +85,7 @@ async def test_batches_that_have_just_finished_are_named(redis_url, postgres_url
 
 
 async def test_attempts_after_the_first_are_counted_by_their_reason(redis_url, postgres_url):
-    """One because it was lost, one because its fault may pass, one because an operator asked."""
+    """One was lost, one had a transient error, and one was retried by an operator."""
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 3)
         with measuring() as measured:
@@ -98,8 +98,8 @@ async def test_attempts_after_the_first_are_counted_by_their_reason(redis_url, p
         assert reasons == [1, 1, 1]
 
 
-async def test_a_batch_under_way_is_shown_as_it_stands(redis_url, postgres_url):
-    """Where its evaluations are, what is in the queue, what it has cost and may cost, and who is there."""
+async def test_a_running_batch_has_its_state_in_gauges(redis_url, postgres_url):
+    """States of evaluations, queue depth, cost, budget and live executors are exported."""
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 5, max_cost_usd=Decimal(1), max_tokens=140)
         await here.run_cycle()
@@ -127,8 +127,8 @@ async def test_a_batch_under_way_is_shown_as_it_stands(redis_url, postgres_url):
         assert [gauge("eval_dependency_up", name) for name in ("redis", "postgres")] == [1, 1]
 
 
-async def test_a_batch_is_idle_since_something_of_it_ended_or_it_was_resumed(redis_url, postgres_url):
-    """And not at all while it is paused."""
+async def test_a_batch_is_idle_since_its_last_ending_or_resume(redis_url, postgres_url):
+    """A paused batch is not idle."""
     an_hour_ago = "now() - interval '1 hour'"
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 2)
@@ -150,14 +150,14 @@ async def test_a_batch_is_idle_since_something_of_it_ended_or_it_was_resumed(red
         [delivery, *_] = await here.takes("nightly")
         await here.claim("nightly", 1)
         await here.store("nightly")
-        assert await idle() >= 3_600  # it moved, and did not end
+        assert await idle() >= 3_600  # it made progress, and did not end
         await House._live(here.owned[delivery.task.evaluation_id], "completed")
         await here.store("nightly")
         assert await idle() < 60
 
 
-async def test_only_so_many_batches_have_a_name(redis_url, postgres_url):
-    """The oldest; the others are added up."""
+async def test_the_number_of_batches_with_a_series_is_limited(redis_url, postgres_url):
+    """The oldest have one each; the others are added up."""
     async with house(redis_url, postgres_url) as here:
         for number in range(4):
             await here.submit(f"batch-{number}", number + 1)
@@ -169,8 +169,8 @@ async def test_only_so_many_batches_have_a_name(redis_url, postgres_url):
         ]
 
 
-async def test_an_evaluation_in_somebodys_hands_is_stuck_after_its_time(redis_url, postgres_url):
-    """Beyond its time-outs and a quarter of an hour; what waits in a line is not, while others end."""
+async def test_a_claimed_evaluation_is_stuck_after_its_time(redis_url, postgres_url):
+    """It is stuck after its time-outs plus 15 minutes; a queued one is not, while others end."""
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 3, spec=SPEC)
         await here.run_cycle()
@@ -192,8 +192,8 @@ async def test_an_evaluation_in_somebodys_hands_is_stuck_after_its_time(redis_ur
         assert await stuck(here) == 0
 
 
-async def test_what_nobody_was_told_of_is_not_stuck(redis_url, postgres_url):
-    """Beyond the window evaluations wait for as long as it takes."""
+async def test_an_unpublished_evaluation_is_not_stuck(redis_url, postgres_url):
+    """Beyond the window evaluations wait without a limit."""
     async with house(redis_url, postgres_url, window=1, page_size=1) as here:
         await here.submit("nightly", 3, spec=SPEC)
         await here.run_cycle()
@@ -206,8 +206,8 @@ async def test_what_nobody_was_told_of_is_not_stuck(redis_url, postgres_url):
         assert await stuck(here) == 1
 
 
-async def test_of_two_coordinators_one_shows_how_things_stand(redis_url, postgres_url):
-    """The other says that it stands by, until the first is gone, which then shows nothing any more."""
+async def test_only_the_leader_exports_gauges_of_batches(redis_url, postgres_url):
+    """The standby reports itself as one until the leader is gone, which then exports nothing."""
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 1)
         stops, observers = [asyncio.Event(), asyncio.Event()], [observer_of(here), observer_of(here)]

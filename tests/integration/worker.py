@@ -1,4 +1,4 @@
-"""Storage workers for tests: one in this process, or the command that users type; and questions to ask.
+"""Storage workers for tests, in this process or as the command that users type, and queries.
 
 async with site(redis_url, postgres_url) as here:      a migrated database, and both clients
     async with worker(here): ...                       a worker in this process
@@ -50,7 +50,7 @@ class Site:
     conn: AsyncConnection[Any]
 
     async def append(self, *histories: Iterable[Event]) -> None:
-        """Append histories as our own writers do, one call each."""
+        """Append histories as Scoreline's writers do, one call each."""
         log = RedisEventLog(self.redis)
         for history in histories:
             events = list(history)
@@ -71,36 +71,36 @@ class Site:
             await self.redis.xadd(wake_key(shard), {"id": evaluation_id})
 
     async def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Ask the database."""
+        """Run a query."""
         return await (await self.conn.execute(statement.encode(), values)).fetchall()
 
     async def state(self, evaluation_id: str) -> str | None:
-        """The evaluation's state, if it has a row."""
+        """Return the evaluation's state, or None without a row."""
         found = await self.rows("SELECT state FROM evaluations WHERE evaluation_id = %s", evaluation_id)
         return found[0][0] if found else None
 
     async def counted(self, state: str) -> int:
-        """How many evaluations are in a state."""
+        """Return how many evaluations are in a state."""
         return int((await self.rows("SELECT count(*) FROM evaluations WHERE state = %s", state))[0][0])
 
     async def verdicts(self, evaluation_id: str) -> dict[int, str]:
-        """What became of each event, by its sequence."""
-        asked = "SELECT sequence, verdict FROM events WHERE evaluation_id = %s ORDER BY sequence"
-        return dict(await self.rows(asked, evaluation_id))
+        """Return the disposition of each event, by its sequence."""
+        query = "SELECT sequence, verdict FROM events WHERE evaluation_id = %s ORDER BY sequence"
+        return dict(await self.rows(query, evaluation_id))
 
     async def reasons(self, evaluation_id: str | None = None) -> list[str]:
-        """Why something was quarantined, of one evaluation or of none."""
-        asked = "SELECT reason FROM quarantine WHERE evaluation_id IS NOT DISTINCT FROM %s ORDER BY reason"
-        return [reason for (reason,) in await self.rows(asked, evaluation_id)]
+        """Return the reasons of the quarantine, of one evaluation or of none."""
+        query = "SELECT reason FROM quarantine WHERE evaluation_id IS NOT DISTINCT FROM %s ORDER BY reason"
+        return [reason for (reason,) in await self.rows(query, evaluation_id)]
 
     async def pending(self) -> int:
-        """Wake-ups that were handed out and not acknowledged."""
+        """Return the number of wake-ups that were delivered and not acknowledged."""
         return sum([(await self.redis.xpending(stream, GROUP))["pending"] for stream in WAKE_STREAMS])
 
 
 @asynccontextmanager
 async def site(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
-    """Migrate the database and lend both clients."""
+    """Migrate the database and yield both clients."""
     await prepare(postgres_url, shards=DEFAULT_SHARDS)
     async with (
         Redis.from_url(redis_url) as redis,
@@ -137,15 +137,15 @@ class Started:
     port: int
 
     async def health(self, number: int = 0) -> tuple[int, dict[str, Any]] | None:
-        """What a worker says of itself, if it says anything."""
+        """Return a worker's health document, or None."""
         return await ask(self.port + number, "/health")
 
     def children(self) -> list[int]:
-        """The processes it has started."""
+        """Return the processes it has started."""
         return children(self.process.pid)
 
     async def stop(self) -> int:
-        """Ask it to end, and return its exit code."""
+        """Send SIGTERM, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         await until(lambda: self.process.poll() is not None, _PATIENCE)
         return self.process.returncode
@@ -197,19 +197,19 @@ def scoreline(*arguments: str, **environ: str) -> subprocess.CompletedProcess[st
 
 
 def environment(**ours: str) -> dict[str, str]:
-    """This process' environment, with no settings of ours but those given, and the command on the path."""
+    """Return this environment with no settings of Scoreline but those given, and the command on the path."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("EVAL_")}
     path = f"{Path(SCORELINE).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     return others | {"PATH": path} | ours
 
 
 def alive(pid: int) -> bool:
-    """Whether there is such a process."""
+    """Whether a process exists."""
     return Path(f"/proc/{pid}").exists()
 
 
 async def admit(admin: AsyncConnection[Any], database: str, *, allowed: bool) -> None:
-    """Shut a database for everyone, or open it again."""
+    """Refuse new connections to a database, or allow them again."""
     statement = sql.SQL("ALTER DATABASE {} WITH ALLOW_CONNECTIONS {}")
     await admin.execute(statement.format(sql.Identifier(database), sql.Literal(allowed)))
     if not allowed:
@@ -218,7 +218,7 @@ async def admit(admin: AsyncConnection[Any], database: str, *, allowed: bool) ->
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and neither on the one above it."""
+    """Return a port on which no server listens, nor on the one above it."""
     while True:
         with socket.socket() as first, socket.socket() as second:
             first.bind(("127.0.0.1", 0))
@@ -231,7 +231,7 @@ def free_port() -> int:
 
 
 async def ask(port: int, path: str) -> tuple[int, dict[str, Any]] | None:
-    """GET a JSON document from loopback; None where nobody listens."""
+    """GET a JSON document from loopback; None where no server listens."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:

@@ -85,7 +85,7 @@ TOTALS = "tests/unit/projections/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
 ACROSS_ATTEMPTS = "tests/unit/storage_worker/test_arrival_across_attempts.py"
 SERVER_ERRORS = "tests/acceptance/test_server_errors.py"
-ACL = "tests/integration/test_acl.py::test_nobody_may_do_what_is_not_theirs"
+ACL = "tests/integration/test_acl.py::test_each_user_is_denied_what_its_service_does_not_need"
 LEAST_PRIVILEGE = "tests/integration/test_least_privilege.py"
 EXTREMES = "tests/integration/test_extreme_values.py"
 BATCH_STATUS = "tests/unit/scoreline/reports/test_batch_status.py"
@@ -1617,7 +1617,7 @@ MUTANTS = (
         "scoreline/local/embedded/damage.py",
         "if any(other in log for other in _NO_DAMAGE):",
         "if False:",
-        (f"{DAMAGED_FILE}::test_other_failures_are_no_damage",),
+        (f"{DAMAGED_FILE}::test_other_failures_do_not_count_as_damage",),
     ),
     Mutant(
         "a log that was changed after a clean stop keeps no epoch",
