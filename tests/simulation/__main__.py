@@ -1,4 +1,4 @@
-"""Play seeds from the command line: one with its trace, or thousands with a verdict."""
+"""Run seeds from the command line: one with its trace, or thousands with a verdict."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ LAST_STEPS = 60
 
 
 def main() -> int:
-    """Return 0 if every promise was kept, and everything that should happen did."""
+    """Return 0 if every invariant held, and every kind of fault occurred."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="play this seed alone")
     parser.add_argument("--trace", action="store_true", help="show every step of it")
@@ -19,19 +19,19 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=600, help="how many to play")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--jobs", type=int, default=2, help="in so many processes")
-    asked = parser.parse_args()
-    if asked.seed is not None:
-        verdict = simulate(asked.seed)
-        show(verdict, steps=None if asked.trace else LAST_STEPS, only=asked.only)
+    options = parser.parse_args()
+    if options.seed is not None:
+        verdict = simulate(options.seed)
+        show(verdict, steps=None if options.trace else LAST_STEPS, only=options.only)
         return int(bool(verdict.violations))
-    return play_many(asked.seeds, asked.first, asked.jobs)
+    return play_many(options.seeds, options.first, options.jobs)
 
 
 def show(verdict: Verdict, *, steps: int | None, only: str = "") -> None:
-    """Print a run's last steps, or all, and what it came to."""
+    """Print the last steps of a run, or all, and its result."""
     lines = [line for line in verdict.trace if only in line[2] or line[1] in {"mischief", "world"}]
-    for time_, who, what in lines[-steps if steps else 0 :]:
-        print(f"{time_:9.3f}  {who:14}  {what[:240]}")
+    for time_, actor, what in lines[-steps if steps else 0 :]:
+        print(f"{time_:9.3f}  {actor:14}  {what[:240]}")
     for key, reason in verdict.unended.items():
         print(f"{key} has not ended: {reason}")
     for harm, what in verdict.violations:
@@ -41,7 +41,7 @@ def show(verdict: Verdict, *, steps: int | None, only: str = "") -> None:
 
 
 def play_many(seeds: int, first: int, jobs: int) -> int:
-    """Play many seeds, showing how far it is; then what happened, and every failure."""
+    """Run many seeds with a progress line; then print what occurred, and every failure."""
     began = time.monotonic()
 
     def progress(campaign: Campaign) -> None:

@@ -1,4 +1,4 @@
-"""Many seeds in a few processes, what came of them, and what must have happened at least once."""
+"""Many seeds in a few processes, their results, and what must have occurred at least once."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -33,15 +33,15 @@ SOMETIMES = (
     *("quarantined: conflict", "quarantined: garbage", "quarantined: invalid", "quarantined: mismatch"),
     *("quarantined: illegal", "quarantined: bad_wake_up"),
 )
-"""What a few hundred seeds must have shown, or they prove little."""
+"""What must occur in a few hundred seeds, or they prove little."""
 RARELY = ("in a hurry", "quarantined: oversize", "task given back")
-"""What takes thousands."""
+"""What needs thousands of seeds to occur."""
 ENOUGH_FOR_RARITIES = 3_000
 
 
 @dataclass(slots=True)
 class Failure:
-    """A seed that broke a promise."""
+    """A seed that broke an invariant."""
 
     seed: int
     profile: Profile
@@ -54,7 +54,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Campaign:
-    """What many seeds came to."""
+    """The results of many seeds."""
 
     runs: Counter[Profile] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
@@ -68,13 +68,13 @@ class Campaign:
             self.failures.append(Failure(verdict.seed, verdict.profile, verdict.violations))
 
     def merge(self, other: "Campaign") -> None:
-        """Count what another process did."""
+        """Add the counts of another process."""
         self.runs += other.runs
         self.seen += other.seen
         self.failures += other.failures
 
     def never_seen(self) -> list[str]:
-        """Name what should have happened, and never did."""
+        """Return what should have occurred, and never did."""
         rarities = RARELY if self.runs.total() >= ENOUGH_FOR_RARITIES else ()
         return [name for name in (*SOMETIMES, *rarities) if not self.seen[name]]
 
@@ -85,7 +85,7 @@ def again(seed: int) -> str:
 
 
 def run_seeds(first: int, count: int) -> Campaign:
-    """Play some seeds, one after the other."""
+    """Run some seeds, one after the other."""
     campaign = Campaign()
     for seed in range(first, first + count):
         campaign.add(_played(seed))
@@ -93,7 +93,7 @@ def run_seeds(first: int, count: int) -> Campaign:
 
 
 def _played(seed: int) -> Verdict:
-    """Play a seed; a run that breaks is a run that failed."""
+    """Run a seed; a run that raises is a run that failed."""
     try:
         return simulate(seed)
     except Exception as error:  # noqa: BLE001 - whatever it was, the other seeds go on, and this one is named
@@ -104,7 +104,7 @@ def _played(seed: int) -> Verdict:
 def run_campaign(
     seeds: int, *, first: int = 0, jobs: int = 1, progress: Callable[[Campaign], None] | None = None
 ) -> Campaign:
-    """Play many seeds, in several processes if asked to."""
+    """Run many seeds, in several processes if configured."""
     campaign = Campaign()
     for part in _parts(first, seeds, jobs):
         campaign.merge(part)
@@ -125,12 +125,12 @@ def _parts(first: int, seeds: int, jobs: int) -> Iterator[Campaign]:
 
 
 def prove(seeds: int, jobs: int) -> list[Outcome]:
-    """Play so many seeds, and return a row for each main kind of trouble."""
+    """Run so many seeds, and return a row for each profile of faults."""
     return outcomes(run_campaign(seeds, jobs=jobs))
 
 
 def outcomes(campaign: Campaign) -> list[Outcome]:
-    """Sum a campaign up, a row for each main kind of trouble."""
+    """Summarise a campaign, a row for each profile of faults."""
     rows = {profile: Outcome(f"simulated: {profile}", campaign.runs[profile]) for profile in Profile}
     for failure in campaign.failures:
         row = rows[failure.profile]

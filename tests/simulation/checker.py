@@ -1,4 +1,4 @@
-"""What must hold when everything is over, whatever happened."""
+"""The invariants that must hold at the end of a run."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from tests.simulation.world import EMBEDDED, Acknowledgement, Harm, World
 def check(
     world: World, stranger: Stranger, executors: Sequence[Executing], embedder: Embedder
 ) -> dict[str, str]:
-    """Name every promise that was broken; return what has not ended, each with its reason."""
+    """Record every broken invariant; return the evaluations that have not ended, each with its reason."""
     checker = _Checker(world, stranger, executors, embedder)
     checker.check_acknowledged()
     checker.check_owners()
@@ -57,7 +57,7 @@ class _Checker:
                 self._lost(f"{_named(ack.evaluation_id, ack.key)} is stored with another body")
 
     def _may_be_gone(self, ack: Acknowledgement) -> bool:
-        """Redis was lost since; its writer is dead, was refused then, or had been replaced before."""
+        """Whether Redis was lost since, and the writer is dead, was fenced, or had been replaced before."""
         knowledge = self.world.knowledge
         if self.world.redis.losses == ack.losses:
             return False
@@ -93,7 +93,7 @@ class _Checker:
                 yield key, event
 
     def check_bodies(self) -> None:
-        """What is stored is what an honest writer sent, whatever others sent later; nothing is bridged."""
+        """Stored events are those of an honest writer, whatever others sent later; no gap is bridged."""
         bodies = self.world.knowledge.bodies
         for key, event in self._submitted_events():
             place = (event.attempt, event.sequence)
@@ -169,7 +169,7 @@ class _Checker:
                 self._wrong(f"{key} was tried again {most} times after faults that are charged")
 
     def check_strangers(self) -> None:
-        """What a stranger wrote has ended, or can't; what no stranger touched is as it was meant."""
+        """Evaluations of a foreign writer have ended, or can't; untouched ones are as they were written."""
         for key, events in self.stranger.written.items():
             held = self.tables.evaluations.get(key)
             phase = held.row.cursor.phase if held else None
@@ -184,7 +184,7 @@ class _Checker:
                     self._lost(f"{_named(key, each.key)}, which a stranger wrote, was not applied")
 
     def _why_not_ended(self, key: str) -> str:
-        """Give the reason: no closing event is there to be applied, or be bridged to."""
+        """Return the reason: there is no closing event to apply, or to bridge to."""
         held = self.tables.evaluations.get(key)
         read = (read_entry(key, raw) for raw in self.world.redis.stream(key).entries)
         entries = [e for e in read if isinstance(e, Entry) and (key, *e.key) not in self.tables.events]
@@ -198,9 +198,9 @@ class _Checker:
         return "no closing event beyond the gap" if gap else "its life does not end"
 
     def check_leftovers(self) -> None:
-        """No writer holds what Postgres has, and no stream outlives its evaluation.
+        """No writer buffers what Postgres has, and no stream outlives its evaluation.
 
-        Three things may be left behind: what a sweep had ended when its worker died, streams whose expiry
+        Three things may be left: what a sweep had ended when its worker crashed, streams whose expiry
         Redis has lost, and tails whose mark Redis has lost if their wake-ups were lost before.
         """
         knowledge, evaluations = self.world.knowledge, self.tables.evaluations
@@ -217,7 +217,7 @@ class _Checker:
                 self._wrong(f"the stream of {key} outlives it")
 
     def count(self) -> None:
-        """Note what became of everything, so that coverage of outcomes can be checked."""
+        """Count the outcomes, so that their coverage can be checked."""
         seen, tables = self.world.seen, self.tables
         seen.update(f"verdict {event.verdict}" for event in tables.events.values())
         seen.update(f"quarantined: {bad.reason}" for bad in tables.quarantined.values())
@@ -233,7 +233,7 @@ class _Checker:
 
 
 def retraced_all(tables: MemoryStore, shards: int) -> dict[str, RefoldResult]:
-    """Walk the whole log again, evaluation by evaluation."""
+    """Read the whole log again, evaluation by evaluation."""
     logged: dict[str, list[EventRow]] = defaultdict(list)
     for (key, *_), event in sorted(tables.events.items()):
         logged[key].append(event)
@@ -247,7 +247,7 @@ def retraced_all(tables: MemoryStore, shards: int) -> dict[str, RefoldResult]:
 
 
 def _most_charged(tables: MemoryStore, key: str) -> int:
-    """Count the charged retries between two words of an operator, where there are most of them."""
+    """Count the charged retries between two requests of an operator, where there are most of them."""
     counts = [0]
     for _, row in sorted(tables.stored_of(key).items()):
         match decode_body(row.event).data:

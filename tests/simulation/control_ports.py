@@ -1,4 +1,4 @@
-"""The ports of the control plane and of executors: the memory forms, watched, at the end of a bad line."""
+"""The ports of coordinator and executors: the memory forms, checked, behind an unreliable network."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ from tests.simulation.world import Harm, World
 
 
 class _Distant:
-    """Any port: every method of it is a call over the line."""
+    """Any port: each of its methods is a call over the network."""
 
     def __init__(self, life: Life, port: Any, unavailable: type[Exception]) -> None:
         self._life, self._port, self._unavailable = life, port, unavailable
@@ -41,27 +41,27 @@ class _Distant:
 
 
 def distant_ledger(life: Life) -> Ledger:
-    """Reach the ledger."""
+    """Return the ledger."""
     return cast("Ledger", _DistantLedger(life))
 
 
 def distant_queue(life: Life) -> TaskQueue:
-    """Reach the task queue."""
+    """Return the task queue."""
     return cast("TaskQueue", _DistantQueue(life))
 
 
 def distant_batch_registry(life: Life) -> BatchRegistry:
-    """Reach the batch registry."""
+    """Return the batch registry."""
     return cast("BatchRegistry", _DistantBatchRegistry(life))
 
 
 def distant_executor_registry(life: Life) -> ExecutorRegistry:
-    """Reach the executor registry."""
+    """Return the executor registry."""
     return cast("ExecutorRegistry", _Distant(life, life.world.redis.executor_registry, QueueUnavailable))
 
 
 class _DistantLedger(_Distant):
-    """The ledger, whose callers bring evaluations along."""
+    """The ledger, whose callers pass evaluations."""
 
     def __init__(self, life: Life) -> None:
         super().__init__(life, _WatchedLedger(life.world), DatabaseUnavailable)
@@ -69,7 +69,7 @@ class _DistantLedger(_Distant):
     async def accept(
         self, batch: NewBatch, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
     ) -> int:
-        """Accept a batch: its source is on this side of the line."""
+        """Accept a batch: its source is on the caller's side of the network."""
         accepted = [one async for one in evaluations]
 
         async def commit() -> int:
@@ -84,7 +84,7 @@ async def _one_by_one(evaluations: Sequence[AcceptedEvaluation]) -> AsyncIterato
 
 
 class _WatchedLedger:
-    """The ledger; what it is asked to do must make sense."""
+    """The ledger, with a check that each request is consistent."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -94,7 +94,7 @@ class _WatchedLedger:
         return getattr(self._ledger, name)
 
     async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[OpenedAttempt]:
-        """See that an answer on record goes along."""
+        """Check that a recorded answer is passed to the next attempt."""
         world, evaluations = self._world, self._world.tables.evaluations
         before = {key: evaluations[key].row for key in evaluation_ids if key in evaluations}
         answered = {key for key in before if self._ledger._answers([key])}
@@ -114,12 +114,12 @@ class _WatchedLedger:
         return opened
 
     async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
-        """Count: these are read only to publish them again."""
+        """Count the rows: they are read only to publish them again."""
         self._world.seen["published again"] += len(evaluation_ids)
         return await self._ledger.openings(evaluation_ids)
 
     async def unpublished_endings(self, *, limit: int) -> list[UnpublishedOpening]:
-        """Count them."""
+        """Count the rows."""
         endings = await self._ledger.unpublished_endings(limit=limit)
         self._world.seen["endings published again"] += len(endings)
         return endings
@@ -127,7 +127,7 @@ class _WatchedLedger:
     async def release(
         self, evaluation_ids: Sequence[str], epochs: Sequence[str]
     ) -> list[UnpublishedOpening]:
-        """Count them."""
+        """Count the rows."""
         released = await self._ledger.release(evaluation_ids, epochs)
         self._world.seen["group advanced"] += len(released)
         return released
@@ -135,7 +135,7 @@ class _WatchedLedger:
     async def open_window(
         self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
     ) -> bool:
-        """Count those after the first."""
+        """Count the rows after the first page."""
         opened = await self._ledger.open_window(
             batch, last_id=last_id, size=size, epochs=epochs, asked=asked
         )
@@ -146,7 +146,7 @@ class _WatchedLedger:
         return opened
 
     async def finish(self, batch_id: str) -> bool:
-        """Count them."""
+        """Count the rows."""
         over = await self._ledger.finish(batch_id)
         if over:
             self._world.seen["batch over"] += 1
@@ -155,7 +155,7 @@ class _WatchedLedger:
 
 
 class _WatchedQueue:
-    """The queue; a task may come twice, and of what was seen to be paused nothing is taken."""
+    """The queue; a task may be delivered twice, and none of a batch seen as paused is consumed."""
 
     def __init__(self, life: Life) -> None:
         self._life, self._queue = life, life.world.redis.queue
@@ -168,8 +168,8 @@ class _WatchedQueue:
         world = self._life.world
         if world.ledger.batches.held[batch_id].finished:
             world.seen["enqueued too late"] += 1
-            who = "no process" if world.is_belated else self._life.name
-            world.knowledge.strays.setdefault(batch_id, set()).add(who)
+            actor = "no process" if world.is_belated else self._life.name
+            world.knowledge.strays.setdefault(batch_id, set()).add(actor)
         if world.chance(world.faults.doubled_tasks):
             world.seen["task doubled"] += 1
             await self._queue.enqueue_batch(batch_id, tasks)
@@ -178,7 +178,7 @@ class _WatchedQueue:
     async def consume(
         self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
     ) -> list[Delivery]:
-        """Take tasks."""
+        """Consume tasks."""
         taken = await self._queue.consume(consumer, wanted, block=block)
         for each in taken:
             self._life.world.log_line(consumer, f"  takes {each.task.evaluation_id} {each.task.attempt}")
@@ -187,19 +187,19 @@ class _WatchedQueue:
     async def claim_stalled(
         self, consumer: str, batch_ids: Sequence[str], *, idle: timedelta, limit: int
     ) -> list[Delivery]:
-        """Take what others have left."""
+        """Take over stalled tasks of other consumers."""
         taken = await self._queue.claim_stalled(consumer, batch_ids, idle=idle, limit=limit)
         self._life.world.seen["task taken over"] += len(taken)
         return taken
 
     async def nack(self, consumer: str, delivery: Delivery) -> bool:
-        """Give a task back."""
+        """Nack a task."""
         self._life.world.seen["task given back"] += 1
         return await self._queue.nack(consumer, delivery)
 
 
 class _DistantQueue(_Distant):
-    """The queue, asked only for what was seen to be running."""
+    """The queue, with a check that only batches seen as running are consumed."""
 
     def __init__(self, life: Life) -> None:
         super().__init__(life, _WatchedQueue(life), QueueUnavailable)
@@ -207,7 +207,7 @@ class _DistantQueue(_Distant):
     async def consume(
         self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
     ) -> list[Delivery]:
-        """See that nothing is asked of a batch that was seen to be paused, stopped or gone."""
+        """Check that no task is consumed of a batch that was seen as paused, stopped or gone."""
         for batch_id in sorted(wanted.keys() - self._life.seen_running):
             self._life.world.violate(
                 Harm.VIOLATION, f"{consumer} asks for tasks of {batch_id}, which rests"
@@ -218,13 +218,13 @@ class _DistantQueue(_Distant):
 
 
 class _DistantBatchRegistry(_Distant):
-    """The batch registry, and what one life has seen on it."""
+    """The batch registry, and what one process has read from it."""
 
     def __init__(self, life: Life) -> None:
         super().__init__(life, life.world.redis.batch_registry, QueueUnavailable)
 
     async def list(self) -> Sequence[BatchEntry]:
-        """Look, and remember."""
+        """Read the entries, and remember them."""
         batch_registry = self._life.world.redis.batch_registry
         entries = await self._life.call("list", batch_registry.list, QueueUnavailable)
         self._life.seen_running = {each.batch_id for each in entries if each.state is BatchState.RUNNING}

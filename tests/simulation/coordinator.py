@@ -1,4 +1,4 @@
-"""The control plane: the real coordinator, and people who ask things of batches through it."""
+"""The control plane: the real coordinator, and operators whose requests go through it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ SETTINGS = CoordinatorSettings(
     hung_grace=timedelta(seconds=3),
     unregister_delay=timedelta(seconds=2),
 )
-"""A coordinator with little patience, of small windows."""
+"""A coordinator with short time-outs and small windows."""
 
 
 def coordinator_of(life: Life) -> Coordinator:
@@ -51,7 +51,7 @@ class Coordinating(Process):
     """Runs cycles for ever; no leader election keeps two of them apart."""
 
     async def main(self, life: Life) -> None:
-        """Run cycle after cycle; what failed in one is tried again in the next."""
+        """Run cycle after cycle; a failed step is retried in the next."""
         world, coordinator = self.world, coordinator_of(life)
         while True:
             world.going_round.add(life.name)
@@ -98,7 +98,7 @@ class People(Process):
         return not self.submissions and not self.requests
 
     async def main(self, life: Life) -> None:
-        """Do what is due, one thing after the other."""
+        """Make the requests that are due, one after the other."""
         operator = Operator(distant_ledger(life), coordinator_of(life), life.name)
         while True:
             await asyncio.sleep(self.world.random.uniform(0.1, 0.4))

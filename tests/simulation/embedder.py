@@ -24,7 +24,7 @@ CLOSINGS = (
 
 
 class Embedder(Process):
-    """Writes some lives; what it was writing when it died has no end."""
+    """Writes some histories; the one that it was writing when it crashed has no end."""
 
     def __init__(self, world: World, own_work: list[str]) -> None:
         self.own_work = own_work
@@ -34,7 +34,7 @@ class Embedder(Process):
         super().__init__(world, "embedder")
 
     async def main(self, life: Life) -> None:
-        """Write one life after the other."""
+        """Write one history after the other."""
         self.given_up.add(self.at_work)
         self.queue = EventQueue(
             DistantLog(life),
@@ -77,7 +77,7 @@ class Embedder(Process):
 
     @property
     def is_done(self) -> bool:
-        """Whether all it had to write is on record."""
+        """Whether all its events are acknowledged."""
         return (
             not self.own_work
             and not self.at_work
@@ -87,5 +87,5 @@ class Embedder(Process):
 
     @property
     def kept(self) -> list[AttemptBuffer]:
-        """What it would put back if Redis were lost."""
+        """Return what it would re-append if Redis were lost."""
         return list(self.queue.outbox) if self.queue and not self.life.is_dead else []

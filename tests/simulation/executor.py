@@ -1,4 +1,4 @@
-"""The data plane: the real executor, its real event queue, and targets that do as the seed decides."""
+"""The data plane: the real executor, its real event queue, and targets whose outcomes the seed decides."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from tests.simulation.world import World
 QUEUE_SETTINGS = QueueSettings(release_interval=1.2)
 TIMINGS = Timings(
     refresh=timedelta(seconds=0.6),
-    idle_refresh=timedelta(seconds=0.6),  # every poll draws a fate: old seeds would give other histories
+    idle_refresh=timedelta(seconds=0.6),  # each poll draws a fault: another value would change old seeds
     block=timedelta(seconds=0.6),
     poll=timedelta(seconds=0.2),
     heartbeat=timedelta(seconds=0.9),
@@ -70,17 +70,17 @@ class Executing(Process):
         life.depart()
 
     def now(self) -> datetime:
-        """Return the time of day as this machine has it."""
+        """Return the wall clock of this machine."""
         return self.world.now() + self.skew
 
     def stop(self) -> None:
-        """Ask for an end in good order."""
+        """Request a graceful shutdown."""
         if self.executor and not self.life.is_dead:
             self.executor.stop()
 
     @property
     def kept(self) -> list[AttemptBuffer]:
-        """What it would put back if Redis were lost."""
+        """Return what it would re-append if Redis were lost."""
         return list(self.queue.outbox) if self.queue and not self.life.is_dead else []
 
     @property
@@ -90,7 +90,7 @@ class Executing(Process):
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether it is awake, knows of every loss of Redis, and all its events are on record."""
+        """Whether it is running, has noticed every loss of Redis, and all its events are acknowledged."""
         if self.queue is None or self.life.is_dead or self.life.frozen_until > self.world.clock():
             return False
         shards = {self.queue._shard(draft) for draft in self.kept}
@@ -105,7 +105,7 @@ class Target:
         self.life, self.world = life, life.world
 
     async def call(self, question: TargetRequest) -> TargetReply:
-        """Do what the seed decides."""
+        """Answer, fail or hang, as the seed decides."""
         world, random, key = self.world, self.world.random, question.evaluation_id
         check_payment(self.life, key)
         await asyncio.sleep(random.choice((0.0, 0.0, 0.01, 0.3, 1.2, 1.8)))
@@ -127,20 +127,20 @@ class Target:
         )
 
     async def aclose(self) -> None:
-        """Have nothing to close."""
+        """Close nothing."""
 
 
 KINDS = (*["answer"] * 9, "rate limited", "transient", "permanent", "broken", "hang")
 
 
 class Evaluator:
-    """Judges, sometimes for money, or fails."""
+    """Scores, sometimes at a cost, or fails."""
 
     def __init__(self, life: Life, spec: EvaluatorSpec) -> None:
         self.life, self.world, self.spec = life, life.world, spec
 
     async def score(self, judged: ScoringRequest) -> p.Score:
-        """Do what the seed decides."""
+        """Score or fail, as the seed decides."""
         world, random = self.world, self.world.random
         check_judging(self.life, judged.case.id, self.spec.name, judged.output)
         await asyncio.sleep(random.choice((0.0, 0.0, 0.01, 0.4)))
@@ -157,7 +157,7 @@ class Evaluator:
         return p.Score(self.spec.name, 0.5, passed=judged.output == "4", cost_usd=cost)
 
     async def aclose(self) -> None:
-        """Have nothing to close."""
+        """Close nothing."""
 
 
 VERDICTS = (*["judge"] * 9, "rate limited", "transient", "permanent", "hang")

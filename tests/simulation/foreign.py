@@ -1,4 +1,4 @@
-"""A stranger who writes with plain XADDs, and what may happen to his events on their way."""
+"""A foreign writer with plain XADDs, and faults of the network that its events pass."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ class Stranger:
 
     world: World
     written: dict[str, list[Event]] = field(default_factory=dict)
-    """What each evaluation's events were meant to be."""
+    """The intended events of each evaluation."""
     touched: set[str] = field(default_factory=set)
-    """Evaluations to whose events something happened on their way."""
+    """Evaluations whose events met a fault of the network."""
 
     async def write(self, *, until: float) -> None:
-        """Write some lives, jumbled as a network may, within the time given."""
+        """Write some histories, reordered as a network may, within the time given."""
         world = self.world
         planned = lives(world.random, most=world.faults.strangers)
         for each in in_order(planned):
@@ -42,7 +42,7 @@ class Stranger:
             world.redis.wake(evaluation_id)
 
     def _mutated(self, event: Event) -> Iterator[tuple[str, list[bytes]]]:
-        """Send an event, or what the network makes of it."""
+        """Send an event, or what a fault makes of it."""
         world, key = self.world, event.evaluation_id
         if not world.chance(world.faults.mutations):
             yield key, fields(event)
@@ -69,7 +69,7 @@ class Stranger:
 
 
 def out_of_place(event: Event) -> Event:
-    """Make an event of another kind where a life has none, or goes on otherwise."""
+    """Make an event that conflicts with the history, or follows its end."""
     word = "running" if event.type != "provisioning" else "scored"
     return make(
         word,
@@ -82,5 +82,5 @@ def out_of_place(event: Event) -> Event:
 
 
 def fields(event: Event, /, **instead: bytes) -> list[bytes]:
-    """Lay an event out as its entry's fields."""
+    """Encode an event as the fields of its entry."""
     return list(raw_entry(event, **instead)[1])

@@ -1,4 +1,4 @@
-"""What happens to a run from outside, about once a second."""
+"""Faults injected into a run, about once a second."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ from tests.simulation.world import World
 
 @dataclass(slots=True)
 class Mischief:
-    """Loses, doubles, shuffles, freezes and pollutes, as often as the seed decides."""
+    """Drops, duplicates, reorders, freezes and pollutes, as often as the seed decides."""
 
     world: World
     executors: Sequence[Executing]
     others: Sequence[Process]
 
     async def go_on(self, *, until: float) -> None:
-        """Cause trouble until the time given."""
+        """Inject faults until the time given."""
         faults = self.world.faults
         likely: list[tuple[float, Callable[[], None]]] = [
             (faults.lost_whole, self._lose_everything),
@@ -95,7 +95,7 @@ class Mischief:
         self._note("clock set")
 
     def _pollute(self) -> None:
-        """Write into a stream of others: a duplicate, a conflict, or nonsense."""
+        """Append to a stream of other writers: a duplicate, a conflict, or an invalid entry."""
         world = self.world
         streams = sorted(key for key in world.redis.log._streams if world.redis.stream(key).entries)
         if not streams:

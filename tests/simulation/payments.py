@@ -1,7 +1,7 @@
-"""No call is paid twice: what must hold whenever a target is called.
+"""No call is paid twice: the invariant that is checked whenever a target is called.
 
-A second call for an evaluation is wrong where an answer is on record: in its opening, in the stream that
-its claim brought, or with a writer that lives and had the grace to put it back after Redis was lost.
+A second call for an evaluation is wrong where an answer is recorded: in its opening, in the stream that
+its claim returned, or with a live writer that had the grace to re-append it after Redis was lost.
 """
 
 from eventlog import payloads as p
@@ -16,7 +16,7 @@ ENDINGS = CLOSING_TYPES - {"retrying"}
 
 
 def check_payment(life: Life, key: str) -> None:
-    """See that the answer that is asked for now is not on record."""
+    """Check that the requested answer is not recorded yet."""
     world, asked = life.world, life.world.knowledge.asked.setdefault(key, set())
     claims = [claim for claim in _claims(life, key) if claim not in asked]
     if not claims:
@@ -38,7 +38,7 @@ def check_payment(life: Life, key: str) -> None:
 
 
 def check_judging(life: Life, key: str, evaluator: str, output: str) -> None:
-    """See that the judgement that is asked for now is not in the opening."""
+    """Check that the requested score is not in the opening."""
     opening = decode_body(life.world.tables.events[key, _claims(life, key)[-1], 0].event).data
     if not isinstance(opening, p.Queued) or opening.answer is None or opening.answer.output != output:
         return
@@ -47,7 +47,7 @@ def check_judging(life: Life, key: str, evaluator: str, output: str) -> None:
 
 
 def _has_its_turn(world: World, key: str) -> bool:
-    """Whether the one before it in its group has ended, once at least."""
+    """Whether its predecessor in the group has ended at least once."""
     link = world.ledger._links.get(key)
     before = world.tables.stored_of(link.follows).values() if link else ()
     return link is None or any(row.type in ENDINGS for row in before)

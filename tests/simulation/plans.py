@@ -1,4 +1,4 @@
-"""What people hand in and ask for: drawn from the seed."""
+"""Submissions and requests of operators, drawn from the seed."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -52,14 +52,14 @@ def _place(random: Random, number: int) -> SerialPlace:
 
 
 def plan_requests(random: Random, submissions: Sequence[Submission], until: float) -> list[Request]:
-    """Draw what is asked of batches while all goes wrong."""
+    """Draw the requests that are made while faults occur."""
     verbs = random.choices(("pause", "resume", "cancel", "retry"), (3, 3, 2, 3), k=random.randint(0, 5))
     batches = [submission.batch.batch_id for submission in submissions]
     return [Request(random.uniform(0, until), random.choice(batches), verb) for verb in verbs]
 
 
 def last_wishes(random: Random, now: float, batch_ids: Sequence[str]) -> list[Request]:
-    """Draw what is asked when all is well again: most is resumed, some is tried again."""
+    """Draw the requests after the last fault: most batches are resumed, some are retried."""
     wishes = [Request(now, batch_id, "resume") for batch_id in batch_ids if random.random() < 0.8]
     return wishes + [
         Request(now + random.uniform(0, 15), batch_id, "retry")

@@ -1,4 +1,4 @@
-"""The ports as a process sees them: the memory forms, at the other end of a bad line."""
+"""The ports as a process sees them: the memory forms, behind an unreliable network."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -16,7 +16,7 @@ from tests.simulation.world import Acknowledgement, Harm
 
 
 class DistantLog:
-    """`EventLog`, and a notebook of what it acknowledged to its writers."""
+    """`EventLog`, with a record of what it acknowledged to its writers."""
 
     def __init__(self, life: Life) -> None:
         self.shards = life.world.redis.log.shards
@@ -24,15 +24,15 @@ class DistantLog:
         self._log = life.world.redis.log
 
     async def epoch(self, evaluation_id: str) -> str:
-        """Ask for an epoch."""
+        """Return an epoch."""
         return await self._life.call("epoch", partial(self._log.epoch, evaluation_id), LogUnavailable)
 
     async def epochs(self) -> list[str]:
-        """Ask for all epochs."""
+        """Return all epochs."""
         return await self._life.call("epochs", self._log.epochs, LogUnavailable)
 
     async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
-        """Append, and note down every answer that arrives."""
+        """Append, and record every response that arrives."""
         bodies = self._life.world.knowledge.bodies
         for call in calls:
             for record in call.records:
@@ -44,7 +44,7 @@ class DistantLog:
         return replies
 
     async def _watched(self, calls: Sequence[Append]) -> tuple[list[AppendResponse], int]:
-        """Append, and check that nothing passes the fence; returns also how often Redis had been lost."""
+        """Append, and check the fencing; returns also how often Redis had been lost."""
         newest = [self._log._alive(call.evaluation_id).newest for call in calls]
         replies = await self._log.append(calls)
         for call, reply, highest in zip(calls, replies, newest, strict=True):
@@ -81,7 +81,7 @@ class DistantLog:
             world.seen["tail put back"] += 1
 
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
-        """Ask how far Postgres is."""
+        """Return how far Postgres is."""
         return await self._life.call(
             "committed", partial(self._log.committed, evaluation_ids), LogUnavailable
         )
@@ -94,7 +94,7 @@ class DistantLog:
         )
 
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
-        """Ask which are closed."""
+        """Return which evaluations are closed."""
         return await self._life.call("closing", partial(self._log.closing, evaluation_ids), LogUnavailable)
 
     async def settle(self, marks: Sequence[CommitMark]) -> None:
@@ -103,7 +103,7 @@ class DistantLog:
         await self._life.call(f"settle {' '.join(event)}", partial(self._log.settle, marks), LogUnavailable)
 
     async def now_ms(self) -> int:
-        """Ask for the time."""
+        """Return the time."""
         return await self._life.call("now", self._log.now_ms, LogUnavailable)
 
 
@@ -115,17 +115,17 @@ class DistantTables:
         self._tables = life.world.tables
 
     async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
-        """Ask for months."""
+        """Return the months."""
         return await self._life.call("months", partial(self._tables.months, batch_ids), DatabaseUnavailable)
 
     async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, EvaluationRow]:
-        """Ask for rows."""
+        """Return rows."""
         return await self._life.call(
             "rows", partial(self._tables.rows, evaluation_ids), DatabaseUnavailable
         )
 
     async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
-        """Ask for events."""
+        """Return events."""
         return await self._life.call("stored", partial(self._tables.stored, rows), DatabaseUnavailable)
 
     async def commit(self, changes: Sequence[Change]) -> CommitResult:
@@ -138,7 +138,7 @@ class DistantTables:
         return committed
 
     async def _watched(self, changes: Sequence[Change]) -> CommitResult:
-        """Commit, and see that nothing final moves and nothing goes back."""
+        """Commit, and check that no final state changes and no position goes back."""
         held = self._tables.evaluations
         keys = (change.evaluation_id for change in changes)
         before = {key: held[key].row.cursor for key in keys if key in held}
@@ -156,7 +156,7 @@ class DistantTables:
         )
 
     async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
-        """Ask for what is open."""
+        """Return the open evaluations."""
         ask = partial(self._tables.open_evaluations, after=after, unchanged_for=unchanged_for, limit=limit)
         return await self._life.call("open evaluations", ask, DatabaseUnavailable)
 

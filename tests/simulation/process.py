@@ -1,4 +1,4 @@
-"""What runs, dies at any moment and is started again under another name."""
+"""A process that crashes at any moment and is restarted under another name."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Life:
-    """One life of a process: once dead, it reaches nothing any more."""
+    """One life of a process: once dead, none of its calls reaches a server."""
 
     def __init__(self, world: World, process: "Process", name: str) -> None:
         self.world = world
@@ -18,16 +18,16 @@ class Life:
         self.is_dead = False
         self.frozen_until = 0.0
         self.seen_running: set[str] = set()
-        """The batches that were up and running when it last looked at the batch registry."""
+        """The batches that were running at its last read of the batch registry."""
         self._process = process
         self._tasks: list[asyncio.Task[None]] = []
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something for as long as this life lasts."""
+        """Run a coroutine for as long as this life lasts."""
         self.adopt(asyncio.get_running_loop().create_task(work))
 
     def adopt(self, task: "asyncio.Task[None]") -> None:
-        """Let a task end with this life; if it ends by itself, something is broken."""
+        """Bind a task to this life; if it ends by itself, the run has failed."""
         task.add_done_callback(self._ended)
         self._tasks.append(task)
 
@@ -36,14 +36,14 @@ class Life:
             self.world.violate(Harm.VIOLATION, f"{self.name} broke: {error!r}")
 
     def kill(self) -> None:
-        """Die between two instructions."""
+        """Crash between two instructions."""
         self.end()
         self.world.log_line(self.name, "dies")
         self.world.seen["crash"] += 1
         self._process.died()
 
     def depart(self) -> None:
-        """Be done, in good order."""
+        """End in good order."""
         self.end()
         self.world.log_line(self.name, "departs")
         self._process.died()
@@ -56,16 +56,16 @@ class Life:
             task.cancel()
 
     async def travel(self) -> None:
-        """Let a message be under way, or wait for us to wake from being frozen."""
+        """Delay a message, or wait until this process is no longer frozen."""
         if delay := self.world.draw_delay():
             await asyncio.sleep(delay)
         while (still := self.frozen_until - self.world.clock()) > 0:  # noqa: ASYNC110 - may be prolonged
             await asyncio.sleep(still)
         if self.is_dead:
-            await asyncio.get_running_loop().create_future()  # the dead wait for ever
+            await asyncio.get_running_loop().create_future()  # a dead process waits for ever
 
     async def call(self, what: str, happen: Callable[[], Awaitable[T]], unavailable: type[Exception]) -> T:
-        """Call a server: whatever can become of a call becomes of this one."""
+        """Call a server, with any fault that a call may have."""
         fate = self.world.draw_fate()
         if fate is not Fate.FINE:
             self.world.seen[fate] += 1
@@ -85,7 +85,7 @@ class Life:
     async def _unheard(
         self, what: str, happen: Callable[[], Awaitable[T]], fate: Fate, unavailable: type[Exception]
     ) -> None:
-        """Let the caller see nothing of its call, which may yet happen."""
+        """Hide the result of a call from its caller; the call may still happen."""
         self.world.log_line(self.name, f"{what} [{fate}]")
         if fate is Fate.KILLED_BEFORE:
             self.kill()
@@ -115,11 +115,11 @@ class Process:
         self.life.spawn(self.main(self.life))
 
     async def main(self, life: Life) -> None:
-        """Do what this service does, until killed."""
+        """Run this service, until killed."""
         raise NotImplementedError
 
     def died(self) -> None:
-        """Have the supervisor start it again, some time later."""
+        """Restart it, some time later."""
         self.world.loop.call_later(self.world.random.uniform(0.2, 4.0), self.start)
 
     def retire(self) -> None:

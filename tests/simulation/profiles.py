@@ -1,4 +1,4 @@
-"""Which faults a run meets, and how often: drawn from the seed, within what its profile allows."""
+"""Which faults a run has, and how often: drawn from the seed, within the bounds of its profile."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -9,7 +9,7 @@ GENERATION = 2
 
 
 class Profile(StrEnum):
-    """The main kind of trouble of a run."""
+    """The main kind of fault of a run."""
 
     CALM = "calm"
     PORTS = "flaky ports"
@@ -20,7 +20,7 @@ class Profile(StrEnum):
 
 
 def profile_of(seed: int) -> Profile:
-    """Give every seed its profile, so that the seed alone names the run."""
+    """Derive the profile from the seed, so that the seed alone identifies the run."""
     return list(Profile)[seed % len(Profile)]
 
 
@@ -29,39 +29,39 @@ class Faults:
     """How likely each fault is: of a call, or each second."""
 
     unreached: float = 0.0
-    """Of a call: it fails before it has happened."""
+    """Of a call: it fails before it takes effect."""
     reply_lost: float = 0.0
-    """Of a call: it happens, and the caller sees a time-out."""
+    """Of a call: it takes effect, and the caller sees a time-out."""
     belated: float = 0.0
-    """Of a call: the caller sees a time-out, and afterwards it happens."""
+    """Of a call: the caller sees a time-out, and afterwards it takes effect."""
     slow: float = 0.0
     """Of a call: it takes seconds."""
     killed: float = 0.0
-    """Of a call: the caller dies at it, before or after it has happened."""
+    """Of a call: the caller crashes at it, before or after it has taken effect."""
     frozen: float = 0.0
-    """Each second, of an executor: it stands still for longer than it is trusted."""
+    """Each second, of an executor: it freezes for longer than its heartbeat lasts."""
     stopped: float = 0.0
     """Each second, of an executor: it is stopped, and started again."""
     lost_whole: float = 0.0
-    """Each second: Redis forgets everything."""
+    """Each second: Redis loses all its data."""
     lost_part: float = 0.0
     """Each second: Redis loses its last writes."""
     wake_ups: float = 0.0
-    """Each second: wake-ups are lost, doubled, shuffled or nonsense."""
+    """Each second: wake-ups are lost, duplicated, reordered or invalid."""
     doubled_tasks: float = 0.0
     """Of a task: it is delivered twice."""
     clock_jumps: float = 0.0
     """Each second, of an executor: its wall clock is set."""
     strangers: int = 0
-    """Evaluations that a stranger writes with plain XADDs."""
+    """Evaluations that a foreign writer writes with plain XADDs."""
     mutations: float = 0.0
-    """Of a stranger's event: it is dropped, doubled, swapped or spoiled."""
+    """Of a foreign event: it is dropped, duplicated, swapped or corrupted."""
     pollution: float = 0.0
-    """Each second: a stranger writes nonsense into a stream."""
+    """Each second: an invalid entry is written into a stream."""
 
 
 def draw_faults(random: Random, profile: Profile) -> Faults:
-    """Choose how bad it will be."""
+    """Draw the rates of the faults."""
     calm = Faults(doubled_tasks=0.1)
     match profile:
         case Profile.CALM:

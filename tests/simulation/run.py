@@ -27,12 +27,12 @@ from tests.simulation.virtual_loop import run_virtually
 from tests.simulation.world import NO_FAULTS, Harm, Violation, World
 
 PATIENCE_AFTER_FAULTS = 120.0
-"""Virtual seconds within which a world without faults must come to rest."""
+"""Virtual seconds within which a run without further faults must become idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a run is made of; tests replace a part by a broken one."""
+    """The parts of a run; tests replace one by a broken one."""
 
     log: type[MemoryEventLog] = MemoryEventLog
     tables: type[MemoryStore] = MemoryStore
@@ -41,7 +41,7 @@ class Parts:
 
 @dataclass(slots=True)
 class Verdict:
-    """What a run came to."""
+    """The result of a run."""
 
     seed: int
     profile: Profile
@@ -49,7 +49,7 @@ class Verdict:
     seen: Counter[str]
     trace: list[tuple[float, str, str]]
     unended: dict[str, str] = field(default_factory=dict)
-    """Evaluations that have not ended, and why that is as it should be."""
+    """Evaluations that have not ended, and why that is correct."""
 
 
 WHOLE = Parts()
@@ -57,7 +57,7 @@ ROOMS = ("eventlog", "storage_worker", "projections", "coordinator", "executor",
 
 
 def simulate(seed: int, *, profile: Profile | None = None, parts: Parts = WHOLE) -> Verdict:
-    """Play one seed: the same seed, the same run, on every machine."""
+    """Run one seed: the same seed gives the same run, on every machine."""
     profile = profile or profile_of(seed)
     world = World(seed, profile, log=parts.log, tables=parts.tables)
     with _one_run(world, seed):
@@ -68,7 +68,7 @@ def simulate(seed: int, *, profile: Profile | None = None, parts: Parts = WHOLE)
 
 @contextmanager
 def _one_run(world: World, seed: int) -> Iterator[None]:
-    """Have jitter come from the seed, and errors that were only logged come to light."""
+    """Draw jitter from the seed, and collect errors that were only logged."""
     state = random.getstate()
     random.seed(seed)
     rooms = [logging.getLogger(name) for name in ROOMS]
@@ -96,7 +96,7 @@ class _Witness(logging.Handler):
         self.world = world
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note it, unless it is part of the plan."""
+        """Record it, unless it is an injected fault."""
         if step := getattr(record, "next", None):
             self.world.seen[f"next: {step}"] += 1
         if record.levelno < logging.ERROR:
@@ -108,7 +108,7 @@ class _Witness(logging.Handler):
 
 
 class _Silent:
-    """A log that a reader leaves as it is."""
+    """A log that a reader does not change."""
 
     def __init__(self, log: MemoryEventLog) -> None:
         self.shards, self.read, self.closing, self.now_ms = log.shards, log.read, log.closing, log.now_ms
@@ -119,7 +119,7 @@ class _Silent:
 
 
 class Simulation:
-    """The actors of one run, and its three acts: trouble, rest, verdict."""
+    """The actors of one run, and its three phases: faults, recovery, verdict."""
 
     def __init__(self, world: World, parts: Parts) -> None:
         self.world, self.parts = world, parts
@@ -130,7 +130,7 @@ class Simulation:
         self.unended: dict[str, str] = {}
 
     async def play(self) -> None:
-        """Play it all."""
+        """Run all phases."""
         until = self.world.random.uniform(6.0, 14.0)
         self._start(until)
         writing = asyncio.ensure_future(self.stranger.write(until=until)) if self._has_strangers else None
@@ -160,13 +160,13 @@ class Simulation:
             self.executors.append(Executing(world, f"executor-{number}"))
         half = len(requests) // 2
         self.people = [
-            People(world, name, submissions=submissions, requests=asked)
-            for name, asked in (("ann", requests[:half]), ("bob", requests[half:]))
+            People(world, name, submissions=submissions, requests=chosen)
+            for name, chosen in (("ann", requests[:half]), ("bob", requests[half:]))
         ]
         self.embedder = Embedder(world, [f"w{n}" for n in range(draw.choice((0, 0, 1, 2)))])
 
     def _calm_down(self) -> None:
-        """Let all faults be over, and people be reasonable."""
+        """End all faults, and make the final requests."""
         world = self.world
         world.faults, world.is_over = NO_FAULTS, True
         world.log_line("world", "the faults are over")
@@ -174,10 +174,10 @@ class Simulation:
         self.people[0].requests += wishes
 
     async def _rest(self) -> None:
-        """Wait until nothing is left to do; what is left for ever is the checker's to name."""
+        """Wait until no work is left; the checker reports what never ends."""
         deadline = self.world.clock() + PATIENCE_AFTER_FAULTS
-        await asyncio.sleep(2.5 * QUEUE_SETTINGS.release_interval)  # by then a loss has been noticed
-        if self.stranger.written:  # whose gaps only a sweep reads
+        await asyncio.sleep(2.5 * QUEUE_SETTINGS.release_interval)  # a loss has been noticed by then
+        if self.stranger.written:  # only a sweep reads its gaps
             await asyncio.sleep(PATIENCE.timeout.total_seconds())
         while not self._is_at_rest() and self.world.clock() < deadline:  # noqa: ASYNC110 - costs no time
             await asyncio.sleep(1.0)
@@ -200,7 +200,7 @@ class Simulation:
         )
 
     async def _look_again(self) -> None:
-        """Let a worker look at everything once more: nothing may change."""
+        """Let a worker read everything once more: nothing may change."""
         before = memory_dump(self.world.tables)
         storage = Storage(
             _Silent(self.world.redis.log), self.world.tables, PATIENCE, clock=self.world.clock

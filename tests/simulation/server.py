@@ -16,7 +16,7 @@ LIFETIME = timedelta(seconds=3)
 
 @dataclass(slots=True)
 class Delivery:
-    """A wake-up in a worker's hands."""
+    """A pending wake-up of a worker."""
 
     evaluation_id: str
     worker: str
@@ -25,19 +25,19 @@ class Delivery:
 
 @dataclass(slots=True)
 class Memory:
-    """What Redis would have again if it lost all writes from now on."""
+    """What Redis would have if it lost all writes from now on."""
 
     streams: dict[str, _Stream]
     unread: list[str]
     others: list[dict[str, Any]]
-    """What queue, batch registry and executor registry held."""
+    """The content of queue, batch registry and executor registry."""
     losses: int
     """The half of its epochs that is lost with the data."""
 
 
 @dataclass(slots=True)
 class SimulatedRedis:
-    """Everything that a loss of Redis takes away."""
+    """Everything that is lost with Redis."""
 
     log: MemoryEventLog
     clock: Callable[[], float]
@@ -52,10 +52,10 @@ class SimulatedRedis:
         self.queue, self.batch_registry = MemoryTaskQueue(self.clock), MemoryBatchRegistry()
         self.executor_registry = MemoryExecutorRegistry(self.clock, lifetime=LIFETIME)
 
-    # Wake-ups, as a consumer group hands them out.
+    # Wake-ups, as a consumer group delivers them.
 
     def take_wake_ups(self, worker: str, *, count: int) -> dict[int, str]:
-        """Deliver what has not been delivered yet."""
+        """Deliver new wake-ups."""
         taken: list[int] = []
         for unread in self.log.wake_ups:
             while unread and len(taken) < count:
@@ -63,7 +63,7 @@ class SimulatedRedis:
         return self.delivered(taken)
 
     def claim_stalled(self, worker: str, *, idle: float) -> dict[int, str]:
-        """Deliver again what others have had pending for too long."""
+        """Deliver wake-ups again that other workers have had pending for too long."""
         until = self.clock() - idle
         found = [n for n, d in self.deliveries.items() if d.since <= until and d.worker != worker]
         for number in found:
@@ -71,15 +71,15 @@ class SimulatedRedis:
         return self.delivered(found)
 
     def left_by(self, worker: str) -> dict[int, str]:
-        """Deliver again what this worker had pending when it died."""
+        """Deliver wake-ups again that this worker had pending when it crashed."""
         return self.delivered(n for n, d in self.deliveries.items() if d.worker == worker)
 
     def delivered(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Name the evaluations of some deliveries."""
+        """Return the evaluations of some deliveries."""
         return {number: self.deliveries[number].evaluation_id for number in numbers}
 
     def acknowledge(self, numbers: Iterable[int]) -> None:
-        """Be done with some wake-ups."""
+        """Acknowledge some wake-ups."""
         for number in numbers:
             self.deliveries.pop(number, None)
 
@@ -97,16 +97,16 @@ class SimulatedRedis:
         """Whether every wake-up has been read and acknowledged."""
         return not self.deliveries and not any(self.log.wake_ups)
 
-    # Streams, written past every fence.
+    # Streams, written without fencing.
 
     def xadd(self, evaluation_id: str, fields: Iterable[bytes]) -> None:
-        """Put an entry into a stream as a plain XADD does."""
+        """Append an entry to a stream as a plain XADD does."""
         if not self.log._alive(evaluation_id).entries:
             self.log._streams[evaluation_id] = _Stream()
         self.log._streams[evaluation_id].entries.append((self.log._next_id(), list(fields)))
 
     def stream(self, evaluation_id: str) -> _Stream:
-        """Look at a stream, which may be empty."""
+        """Return a stream, which may be empty."""
         return self.log._alive(evaluation_id)
 
     def epoch(self, shard: int) -> str:
@@ -127,16 +127,16 @@ class SimulatedRedis:
 
     @property
     def losses(self) -> int:
-        """How often it was lost."""
+        """Return how often it was lost."""
         return len(self.lost_times)
 
     @property
     def lost_at(self) -> float:
-        """When it was lost last."""
+        """Return when it was lost last."""
         return self.lost_times[-1] if self.lost_times else 0.0
 
     def remember(self) -> Memory:
-        """Write everything down, as the append-only file does every now and then."""
+        """Take a snapshot, as the append-only file does now and then."""
         unread = [key for shard in self.log.wake_ups for key in shard]
         unread += (delivery.evaluation_id for delivery in self.deliveries.values())
         streams = {key: stream.copy() for key, stream in self.log._streams.items()}

@@ -1,4 +1,4 @@
-"""The two sides of the state machine: the real thing in virtual time, and the naive model beside it."""
+"""The two sides of the state machine: the real components in virtual time, and the naive model."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -30,7 +30,7 @@ WORKERS = 2
 
 @dataclass(eq=False)
 class Owner:
-    """A live executor's hold on an attempt, and all it has written there."""
+    """A live executor's attempt, and all it has written there."""
 
     key: str
     attempt: int
@@ -43,7 +43,7 @@ class Stage(RuleBasedStateMachine):
     """Real queues, log, tables and workers on one side, a dict of lists on the other."""
 
     def start(self) -> None:
-        """Begin with an empty world."""
+        """Start with empty stores."""
         self.loop = VirtualLoop()
         self.world = World()
         self.model = NaiveModel()
@@ -65,7 +65,7 @@ class Stage(RuleBasedStateMachine):
         self.queues[number] = queue
 
     def run(self, doing: Coroutine[Any, Any, T]) -> T:
-        """Do something, and let everybody finish what follows from it."""
+        """Run a coroutine, and let all tasks finish that follow from it."""
 
         async def and_settle() -> T:
             done = await doing
@@ -75,11 +75,11 @@ class Stage(RuleBasedStateMachine):
         return self.loop.run_until_complete(and_settle())
 
     def arrive(self, key: str, each: Event) -> None:
-        """Let the model have an event, arrived now."""
+        """Add an event to the model, arrived now."""
         self.model.redis[key].append(Entry(b"%d-0" % self.world.now_ms, each, encode(each)))
 
     def pick(self, among: list[T], number: int) -> T:
-        """Take one of a list."""
+        """Choose one of a list."""
         return among[number % len(among)]
 
     def open_next(self, key: str, word: str) -> None:
@@ -91,14 +91,14 @@ class Stage(RuleBasedStateMachine):
         assert reply.results[0].acknowledged
         self.arrive(key, opening)
 
-    def ask(self, queue: EventQueue, key: str, attempt: int, asked: p.Provisioning) -> Claimed:
-        """Claim; a writer with an old epoch learns the new one, and may claim again."""
+    def ask(self, queue: EventQueue, key: str, attempt: int, wanted: p.Provisioning) -> Claimed:
+        """Claim; a writer with an old epoch gets the new one, and may claim again."""
         try:
-            return self.run(queue.claim(key, BATCH, attempt=attempt, claim=asked))
+            return self.run(queue.claim(key, BATCH, attempt=attempt, claim=wanted))
         except AttemptLost as lost:
             if lost.answer is not AppendResult.EPOCH:
                 raise
-        return self.run(queue.claim(key, BATCH, attempt=attempt, claim=asked))
+        return self.run(queue.claim(key, BATCH, attempt=attempt, claim=wanted))
 
     def emit_one(self, owner: Owner, step: int) -> None:
         """Record one of the facts that may follow."""
@@ -119,7 +119,7 @@ class Stage(RuleBasedStateMachine):
         self.arrive(owner.key, recorded)
 
     def put_back(self, owner: Owner) -> None:
-        """Let the model have an attempt again, unless a higher one was faster."""
+        """Add an attempt to the model again, unless a higher one was first."""
         if self.model.newest(owner.key) > owner.attempt:
             self.owners.remove(owner)
             return
@@ -127,7 +127,7 @@ class Stage(RuleBasedStateMachine):
             self.arrive(owner.key, recorded)
 
     def look(self, keys: list[str]) -> None:
-        """Let the model do the same."""
+        """Apply the same to the model."""
         ripe_ms = self.world.now_ms - int(TIMEOUT.total_seconds() * 1000)
         for key in keys:
             self.model.postgres[key].look(self.model.redis[key], ripe_ms=ripe_ms)
@@ -151,7 +151,7 @@ class Stage(RuleBasedStateMachine):
         return total
 
     def teardown(self) -> None:
-        """Leave nothing running."""
+        """Close everything."""
         if hasattr(self, "loop"):
             end_all(self.loop)
             self.loop.close()

@@ -1,4 +1,4 @@
-"""A storage worker: the real `Storage`, fed with wake-ups that it acknowledges after the commit."""
+"""A storage worker: the real `Storage`, with wake-ups that it acknowledges after the commit."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,27 +18,27 @@ from tests.simulation.world import Harm
 PATIENCE = GapPolicy(timeout=timedelta(seconds=4), warning=timedelta(seconds=1))
 SWEEP = 2.0
 IDLE = 3.0
-"""How long a wake-up may be in a worker's hands before another takes it over."""
+"""How long a wake-up may be pending before another worker takes it over."""
 LIMITS = BreakerLimits(rate=0.4, minimum=6, window=8.0, cooldown=4.0)
 
 
 class StorageWorker(Process):
-    """Reads, stores, acknowledges; sweeps; takes over from the dead."""
+    """Reads, stores, acknowledges, sweeps, and takes over from dead workers."""
 
     storage: Storage | None = None
 
     @property
     def unswept(self) -> list[str]:
-        """What a sweep is looking at just now."""
+        """The evaluations of the current sweep."""
         return self.storage._interrupted if self.storage else []
 
     def died(self) -> None:
-        """Note what no process will release: the one thing that a death leaves behind for good."""
+        """Record what no process will release: the one leftover of a crash."""
         self.world.knowledge.unswept.update(self.unswept)
         super().died()
 
     async def main(self, life: Life) -> None:
-        """Finish what the life before had pending, then go on with what is new."""
+        """Process what was pending at the last crash, then new wake-ups."""
         storage = self.storage = Storage(
             DistantLog(life),
             DistantTables(life),
@@ -57,7 +57,7 @@ class StorageWorker(Process):
             await self.finish(life, storage, taken)
 
     async def finish(self, life: Life, storage: Storage, taken: Mapping[int, str]) -> None:
-        """Store what wake-ups name, and only then acknowledge them."""
+        """Store the evaluations of wake-ups, and only then acknowledge them."""
         if taken:
             redis = self.world.redis
             seen, losses = {key: list(redis.stream(key).entries) for key in taken.values()}, redis.losses
@@ -67,7 +67,7 @@ class StorageWorker(Process):
             await self.acknowledge(life, taken)
 
     def _check_stored(self, seen: Mapping[str, Sequence[RawEntry]]) -> None:
-        """See that a wake-up is not acknowledged before all that it named is stored, or has to wait."""
+        """Check that a wake-up is acknowledged only after its evaluations are stored, or have to wait."""
         tables = self.world.tables
         for key, raw in seen.items():
             read = (read_entry(key, entry) for entry in raw)
@@ -79,7 +79,7 @@ class StorageWorker(Process):
                 self.world.violate(Harm.VIOLATION, f"{self.name} acknowledges {key}, but {due} is left")
 
     async def acknowledge(self, life: Life, taken: Iterable[int]) -> None:
-        """Acknowledge, however often it takes."""
+        """Acknowledge, with retries."""
 
         async def happen() -> None:
             self.world.redis.acknowledge(taken)
@@ -110,5 +110,5 @@ class StorageWorker(Process):
 
 
 def wake_ups(taken: Mapping[int, str]) -> list[WakeUp]:
-    """Lay wake-ups out as they travel."""
+    """Encode wake-ups as they are delivered."""
     return [(b"%d-0" % number, {b"id": key.encode()}) for number, key in taken.items()]

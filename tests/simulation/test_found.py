@@ -1,4 +1,4 @@
-"""What simulator and state machine have found, each in its smallest form."""
+"""Bugs found by simulator and state machine, each in its smallest form."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -38,7 +38,7 @@ from tests.storing import GAP_TIMEOUT, PATIENCE, World
 
 
 class Forgetful(MemoryStore):
-    """Tables whose next answer to a commit gets lost."""
+    """Tables whose next response to a commit is lost."""
 
     loses_reply = False
 
@@ -50,8 +50,8 @@ class Forgetful(MemoryStore):
         return committed
 
 
-async def test_what_a_broken_off_sweep_has_ended_is_released_by_the_next():
-    """No sweep would find it again: its stream, and its writer's tail, would stay for ever."""
+async def test_evaluations_ended_by_an_interrupted_sweep_are_released_by_the_next():
+    """No sweep would find them again: their streams, and their writers' tails, would stay for ever."""
     world, tables = World(), Forgetful(lambda: world.now_ms / 1000)
     storage = Storage(world.log, tables, PATIENCE)
     opening, _, *rest = history("queued provisioning running completed")
@@ -69,8 +69,8 @@ async def test_what_a_broken_off_sweep_has_ended_is_released_by_the_next():
     assert await world.log.committed([EVALUATION]) == [None]
 
 
-async def test_what_follows_a_refused_opening_is_rejected_though_redis_has_lost_the_opening():
-    """Postgres remembers the refusal; else the event would wait unseen, for ever."""
+async def test_events_after_a_rejected_opening_are_rejected_after_a_loss_of_redis():
+    """Postgres has the rejection; otherwise the event would wait for ever."""
     world = World()
     world.xadd(event("queued"), event("timed_out", attempt=2), event("queued:lost", attempt=3))
     await world.storage().store([EVALUATION])
@@ -103,7 +103,7 @@ class Behind:
 
 
 class Overtaken(MemoryStore):
-    """Lets another worker store something between the reading of the rows and of the events, once."""
+    """Lets another worker commit between the read of the rows and that of the events, once."""
 
     faster: Storage | None = None
 
@@ -114,8 +114,8 @@ class Overtaken(MemoryStore):
         return await super().stored(rows)
 
 
-async def test_what_another_worker_stores_between_two_reads_does_not_look_like_a_gap():
-    """The event after it would be left for the sweep, and its wake-up acknowledged all the same."""
+async def test_a_commit_of_another_worker_between_two_reads_is_not_taken_for_a_gap():
+    """The next event would be left for the sweep, although its wake-up is acknowledged."""
     world, tables = World(), Overtaken(lambda: 0.0)
     storage = Storage(world.log, tables, PATIENCE)
     events = history("queued provisioning running completed")
@@ -129,15 +129,15 @@ async def test_what_another_worker_stores_between_two_reads_does_not_look_like_a
 
 
 class Unhurried(MemoryEventLog):
-    """A log that takes a moment."""
+    """A log that is slow."""
 
     async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         await asyncio.sleep(0.001)
         return await super().append(calls)
 
 
-async def test_what_was_paid_for_is_sent_though_its_attempt_is_lost_at_the_very_end():
-    """A queue that closes waits also for what it comes to hold while it is closing."""
+async def test_a_paid_answer_is_sent_although_its_attempt_is_lost_during_the_close():
+    """A queue that closes also waits for events that are added while it is closing."""
     log = Unhurried(lambda: 0)
     await log.append([Append(EVALUATION, records([event("queued")]), "")])
     async with EventQueue(log, source="executor-1") as queue:
@@ -151,8 +151,8 @@ async def test_what_was_paid_for_is_sent_though_its_attempt_is_lost_at_the_very_
     assert queue.outbox.depth == 0
 
 
-async def test_what_an_executor_sent_before_an_end_from_outside_is_stored():
-    """Its wake-up may be lost, and no sweep looks at what has ended: the ending itself wakes a reader."""
+async def test_events_sent_before_a_terminal_event_of_the_coordinator_are_stored():
+    """Their wake-up may be lost, and no sweep reads ended evaluations: the terminal event sends another."""
     world = World()
     ending = event("cancelled", attempt=2)
     await world.log.append([Append(EVALUATION, records(history("queued provisioning running")), "")])
@@ -166,12 +166,12 @@ SPEC = BatchSpec("batch", (TargetSpec("simulated", "simulated"),))
 
 
 async def one_case() -> AsyncIterator[NewEvaluation]:
-    """Hand one evaluation in."""
+    """Submit one evaluation."""
     yield NewEvaluation(CASE)
 
 
-async def test_a_task_that_came_after_the_end_of_its_batch_is_cleared_away():
-    """A coordinator may be slow, and another end the batch before its tasks are in the queue."""
+async def test_a_task_that_came_after_the_end_of_its_batch_is_removed():
+    """A slow coordinator may enqueue tasks after another one has finished the batch."""
     world = World()
     ledger = MemoryLedger(world.tables, shards=world.log.shards, now=utc_now)
     queue, batch_registry = MemoryTaskQueue(monotonic), MemoryBatchRegistry()

@@ -1,4 +1,4 @@
-"""The bounded share of the simulator: some seeds, every seed that ever failed, and the same one twice."""
+"""The bounded share of the simulator: some seeds, every seed that once failed, and one seed twice."""
 
 import os
 import subprocess
@@ -24,19 +24,19 @@ def campaign() -> Campaign:
     return run_seeds(0, SEEDS)
 
 
-def test_every_promise_is_kept(campaign):
-    """Whatever fails, dies, is lost, doubled or late: once it is over, the tables do not show it."""
+def test_every_invariant_holds(campaign):
+    """Whatever fails, crashes, is lost, duplicated or late: the final tables do not show it."""
     assert list(map(str, campaign.failures)) == []
 
 
-def test_everything_that_can_happen_did(campaign):
-    """A simulator in which some fault never strikes proves nothing about that fault."""
+def test_every_kind_of_fault_occurred(campaign):
+    """A simulator in which some fault never occurs proves nothing about that fault."""
     assert campaign.never_seen() == []
 
 
 @pytest.mark.parametrize("line", REGRESSIONS)
 def test_a_seed_that_failed_once_fails_no_more(line):
-    """Each found a bug; its sentence names it."""
+    """Each found a bug, which its line in the file names."""
     place, _, what = line.partition(":")
     generation, seed = map(int, place.split())
     assert generation <= GENERATION
@@ -45,13 +45,13 @@ def test_a_seed_that_failed_once_fails_no_more(line):
 
 @pytest.mark.parametrize("profile", Profile)
 def test_the_same_seed_gives_the_same_trace(profile):
-    """Step by step and to the millisecond, or a failure could not be looked at again."""
+    """The traces agree step by step and to the millisecond, so that a failure can be reproduced."""
     seed = list(Profile).index(profile)
     assert profile_of(seed) is profile
     assert fingerprint(simulate(seed)) == fingerprint(simulate(seed))
 
 
-def test_another_process_plays_the_same_seed():
+def test_another_process_runs_the_same_seed_alike():
     """Neither the order of hashes nor the wall clock matters."""
     seed = 11
     code = f"import {__name__} as t; print(t.fingerprint(t.simulate({seed})))"

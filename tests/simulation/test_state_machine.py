@@ -1,4 +1,4 @@
-"""Any sequence of what can happen to a few evaluations, against a model that anybody believes."""
+"""Any sequence of operations on a few evaluations, compared with a naive model."""
 
 import logging
 from collections.abc import Iterator
@@ -22,16 +22,16 @@ picks = st.integers(0, 1_000_000)
 
 
 class Evaluations(Stage):
-    """What can happen, and what holds whatever happens."""
+    """The operations, and the invariants that hold after each."""
 
     @initialize()
     def begin(self) -> None:
-        """Begin with one evaluation of ours, and one of a stranger."""
+        """Start with one submitted evaluation, and one of a foreign writer."""
         self.start()
         self.submit()
         self.appear(attempts=2)
 
-    # Writers that keep the rules.
+    # Writers that follow the protocol.
 
     @rule()
     def submit(self) -> None:
@@ -43,7 +43,7 @@ class Evaluations(Stage):
     @precondition(lambda self: self.ours())
     @rule(number=picks, word=st.sampled_from(["queued:lost", "queued:operator", "cancelled", "timed_out"]))
     def lease_expires(self, number: int, word: str) -> None:
-        """The coordinator gives up on an owner, cancels, or reopens: the reader will judge."""
+        """The coordinator replaces an owner, cancels, or reopens: the reader decides."""
         key = self.pick(self.ours(), number)
         if not self.model.is_over(key):
             self.open_next(key, word)
@@ -51,14 +51,14 @@ class Evaluations(Stage):
     @precondition(lambda self: self.ours())
     @rule(number=picks, by=st.integers(0, 1))
     def claim(self, number: int, by: int) -> None:
-        """An executor asks for the newest attempt: it is granted if it has no owner."""
+        """An executor claims the newest attempt: it is granted if it has no owner."""
         key = self.pick(self.ours(), number)
         attempt = max(1, self.model.newest(key))
         self.claims += 1
-        asked = p.Provisioning(executor=f"executor-{by}", nonce=f"{self.claims}")
+        wanted = p.Provisioning(executor=f"executor-{by}", nonce=f"{self.claims}")
         granted = self.model.may_be_claimed(key)
         try:
-            claimed = self.ask(self.queues[by], key, attempt, asked)
+            claimed = self.ask(self.queues[by], key, attempt, wanted)
         except AttemptLost:
             assert not granted
             return
@@ -70,7 +70,7 @@ class Evaluations(Stage):
     @precondition(lambda self: self.owners)
     @rule(number=picks, steps=st.lists(picks, min_size=1, max_size=4))
     def emit(self, number: int, steps: list[int]) -> None:
-        """An owner records what may follow; the fence lets it pass, or it is refused."""
+        """An owner records a legal event; the fence accepts or refuses it."""
         owner = self.pick(self.owners, number)
         for step in steps:
             if owner in self.owners:
@@ -78,7 +78,7 @@ class Evaluations(Stage):
 
     @rule(number=st.integers(0, 1))
     def crash(self, number: int) -> None:
-        """An executor dies, and comes back as another."""
+        """An executor crashes, and is restarted under another name."""
         for task in self.queues[number]._tasks:
             task.cancel()
         self.owners = [owner for owner in self.owners if owner.queue != number]
@@ -88,7 +88,7 @@ class Evaluations(Stage):
 
     @rule(attempts=st.integers(1, 2))
     def appear(self, attempts: int) -> None:
-        """A stranger has an evaluation to write, with plain XADDs."""
+        """A foreign writer has an evaluation to write, with plain XADDs."""
         key = f"s{len(self.model.redis)}"
         self.model.submit(key)
         self.strangers[key] = [
@@ -99,7 +99,7 @@ class Evaluations(Stage):
     @precondition(lambda self: any(self.strangers.values()))
     @rule(number=picks, places=st.lists(st.integers(0, 2), min_size=1, max_size=6), is_lossy=st.booleans())
     def swap_or_drop(self, number: int, places: list[int], is_lossy: bool) -> None:
-        """Any of the stranger's next events comes next; a lossy network swallows the first."""
+        """Any of its next events arrives; a lossy network drops the first."""
         key = self.pick([key for key, unsent in self.strangers.items() if unsent], number)
         unsent = self.strangers[key]
         if is_lossy:
@@ -113,7 +113,7 @@ class Evaluations(Stage):
     @precondition(lambda self: any(self.model.redis.values()))
     @rule(number=picks, is_other=st.booleans())
     def duplicate(self, number: int, is_other: bool) -> None:
-        """Something that is in a stream is written there again, as it is or otherwise."""
+        """An entry of a stream is appended again, unchanged or changed."""
         entry = self.pick([e for stream in self.model.redis.values() for e in stream], number)
         recorded = replace(entry.event, source="contradiction") if is_other else entry.event
         self.world.xadd(recorded)
@@ -137,25 +137,25 @@ class Evaluations(Stage):
     @precondition(lambda self: self.model.redis)
     @rule(worker=st.integers(0, WORKERS - 1), number=picks)
     def store(self, worker: int, number: int) -> None:
-        """A worker looks at all evaluations, or at some."""
+        """A worker reads all evaluations, or some."""
         keys = [key for place, key in enumerate(self.model.redis) if number % 2 or number >> place & 2]
         self.run(self.workers[worker].store(keys))
         self.look(keys)
 
     @rule(worker=st.integers(0, WORKERS - 1))
     def sweep(self, worker: int) -> None:
-        """Time passes, and a worker looks at all that has not ended."""
+        """Time passes, and a worker reads all that have not ended."""
         self.world.wait(TIMEOUT * 1.5)
         self.run(self.workers[worker].sweep(unchanged_for=0, page=2))
         self.look(
             [k for k, table in self.model.postgres.items() if table.is_known and table.phase not in ENDED]
         )
 
-    # What holds at every moment.
+    # Invariants.
 
     @invariant()
     def the_tables_equal_the_model(self) -> None:
-        """Every event with its verdict, every history where it stands, every counter."""
+        """Every event has its disposition, every history its state, every counter its value."""
         for key, table in self.model.postgres.items():
             assert self.world.verdicts(key) == {k: verdict.value for k, verdict in table.verdicts.items()}
             assert (key in self.world.tables.evaluations) == table.is_known
@@ -171,7 +171,7 @@ class Evaluations(Stage):
 
     @invariant()
     def rebuilding_gives_the_same(self) -> None:
-        """The log for good folds to the tables as they are, and breaks no rule."""
+        """The event table folds to the other tables, and breaks no rule."""
         tables, total = self.world.tables, Progress()
         for key, retraced in retraced_all(tables, self.world.log.shards).items():
             row, change = tables.evaluations[key].row, retraced.change
@@ -184,7 +184,7 @@ class Evaluations(Stage):
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Keep warnings of thousands of faults to themselves."""
+    """Suppress the warnings of thousands of faults."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)

@@ -1,4 +1,4 @@
-"""Each mechanism removed in turn: the simulator must notice, or it would notice nothing else either."""
+"""Each mechanism removed in turn: the simulator must detect it, or its other results prove nothing."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -28,7 +28,7 @@ SEEDS = 80
 
 
 def harms(profile: Profile, parts: Parts | None = None, *, first: int = 0) -> Iterable[Harm]:
-    """Play seeds until promises are broken, and return which kinds; `first`, where few seeds break one."""
+    """Run seeds until invariants are broken, and return which kinds; `first`, where few seeds break one."""
     for seed in range(first, first + SEEDS):
         verdict = simulate(seed, profile=profile, parts=parts or Parts())
         if verdict.violations:
@@ -37,7 +37,7 @@ def harms(profile: Profile, parts: Parts | None = None, *, first: int = 0) -> It
 
 
 class Careless(MemoryStore):
-    """Moves rows without looking whether they are still as they were read."""
+    """Moves rows without compare-and-set."""
 
     def _is_as_read(self, change: Change) -> bool:
         return True
@@ -65,12 +65,12 @@ class Fenceless(MemoryEventLog):
 
 
 def test_without_the_fence():
-    """A zombie would go on, and never learn that its attempt is over."""
+    """A zombie would write on, and never learn that its attempt is over."""
     assert harms(Profile.DEATHS, Parts(log=Fenceless))
 
 
 class Generous(MemoryEventLog):
-    """Grants an attempt to everybody who asks."""
+    """Grants an attempt to every claim."""
 
     def _add(self, stream: _Stream, record: EncodedEvent, mode: Mode, epoch: str) -> AppendResult:
         answer = super()._add(stream, record, mode, epoch)
@@ -82,7 +82,7 @@ class Generous(MemoryEventLog):
 
 
 def test_without_a_single_owner():
-    """Two executors that both believe to own an attempt would both write it."""
+    """Two executors that both believe to own an attempt would both write to it."""
     assert harms(Profile.DEATHS, Parts(log=Generous))
 
 
@@ -94,7 +94,7 @@ class Unaware(MemoryEventLog):
 
 
 def test_without_epochs():
-    """What Redis lost would stay lost."""
+    """Data lost with Redis would stay lost."""
     assert {Harm.LOST, Harm.STUCK} & set(harms(Profile.LOSS, Parts(log=Unaware)))
 
 
@@ -108,7 +108,7 @@ class Hasty(StorageWorker):
 
 
 def test_acknowledging_before_the_commit():
-    """A crash in between would lose the wake-up, and with it what has no row yet."""
+    """A crash in between would lose the wake-up, and with it the events that have no row yet."""
     assert harms(Profile.EVERYTHING, Parts(worker=Hasty))
 
 
@@ -128,18 +128,18 @@ def test_marks_that_go_back():
 
 
 def is_on_record(draft: AttemptBuffer, _mark: object) -> bool:
-    """Let a draft go as soon as Redis has it."""
+    """Drop buffered events as soon as Redis has them."""
     return draft.acknowledged and draft.closed
 
 
 def test_a_tail_released_too_early(monkeypatch):
-    """Redis alone would hold it, and may lose it."""
+    """Redis alone would hold them, and may lose them."""
     monkeypatch.setattr(AttemptBuffer, "is_committed_by", is_on_record)
     assert harms(Profile.LOSS)
 
 
-def test_a_tail_that_is_not_put_back(monkeypatch):
-    """A writer that learns of a loss, and goes on as if nothing had been lost."""
+def test_a_tail_that_is_not_re_appended(monkeypatch):
+    """A writer would ignore a loss of Redis."""
 
     def forget(_outbox: Outbox, _buffer: AttemptBuffer) -> None:
         """Do nothing."""
@@ -149,14 +149,14 @@ def test_a_tail_that_is_not_put_back(monkeypatch):
 
 
 def test_without_bridges(monkeypatch):
-    """A stranger's evaluation with a hole in it would wait for ever."""
+    """A foreign evaluation with a gap would wait for ever."""
     for_ever = GapPolicy(timeout=timedelta(days=1), warning=timedelta(days=1))
     monkeypatch.setattr(storage_process, "PATIENCE", for_ever)
     assert Harm.STUCK in set(harms(Profile.FOREIGN))
 
 
 def test_without_sweeps(monkeypatch):
-    """Lost wake-ups and gaps would never be looked at again."""
+    """Lost wake-ups and gaps would never be found."""
 
     async def never(*_args: Any) -> None:
         """Do nothing."""
@@ -166,7 +166,7 @@ def test_without_sweeps(monkeypatch):
 
 
 def test_conflicts_that_overwrite(monkeypatch):
-    """A later event under the same key would replace what is on record."""
+    """A later event under the same key would replace the stored one."""
 
     def take_the_last(tables: MemoryStore, change: Change) -> Progress:
         for event in change.side_events:

@@ -1,4 +1,4 @@
-"""Each mechanism of coordinator and executor removed in turn: the simulator must notice."""
+"""Each mechanism of coordinator and executor removed in turn: the simulator must detect it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -24,51 +24,51 @@ async def nothing(*_args: Any, **_named: Any) -> list[Any]:
 
 
 def test_without_the_grace(monkeypatch):
-    """An answer that its owner was about to put back would be paid for again."""
+    """An answer that its owner was about to re-append would be paid for again."""
     hasty = replace(coordinator.SETTINGS, grace=timedelta(0))
     monkeypatch.setattr(coordinator, "SETTINGS", hasty)
     assert Harm.DOUBLED in harms(Profile.LOSS, first=280)
 
 
-def test_without_looking_after_what_has_not_moved(monkeypatch):
-    """What its executor took to the grave would wait for ever."""
+def test_without_inspection_of_idle_evaluations(monkeypatch):
+    """Evaluations of dead executors would wait for ever."""
     monkeypatch.setattr(Reconciler, "reconcile_when_due", nothing)
     assert Harm.STUCK in harms(Profile.DEATHS)
 
 
-def test_answers_that_do_not_go_along(monkeypatch):
+def test_answers_that_are_not_passed_on(monkeypatch):
     """The next attempt would pay for them again."""
     monkeypatch.setattr("coordinator.attempts.newest_answer", lambda _logged: (None, 0))
     assert Harm.DOUBLED in harms(Profile.CALM)
 
 
-def test_answers_on_record_that_are_overlooked(monkeypatch):
-    """An executor that does not look would ask again."""
+def test_answers_on_record_that_are_ignored(monkeypatch):
+    """An executor that does not replay the stream would call the target again."""
     monkeypatch.setattr("executor.replay._paid_for", lambda _events: (None, {}))
     assert Harm.DOUBLED in harms(Profile.CALM)
 
 
 def test_retries_without_a_budget(monkeypatch):
-    """A case that always fails would be tried for ever."""
+    """A case that always fails would be retried for ever."""
     monkeypatch.setattr("coordinator.attempts.charges_of", lambda _logged: Charges())
     monkeypatch.setattr(executor, "KINDS", ("transient",) * 9 + ("answer",))
     assert harms(Profile.CALM)
 
 
 def test_tasks_that_are_not_taken_over(monkeypatch):
-    """What a dead executor had taken and not claimed would never be begun."""
+    """Tasks that a dead executor consumed and did not claim would never run."""
     monkeypatch.setattr(MemoryTaskQueue, "take_over", nothing)
     assert Harm.STUCK in harms(Profile.DEATHS)
 
 
-def test_a_pause_that_is_not_heeded(monkeypatch):
-    """Executors that take whatever is up would start what was to rest."""
+def test_a_pause_that_is_ignored(monkeypatch):
+    """Executors that consume from every batch would start tasks of a paused one."""
     monkeypatch.setattr(EligibleBatches, "_is_eligible", lambda _batches, _entry: True)
     assert harms(Profile.CALM)
 
 
 def test_groups_that_run_all_at_once(monkeypatch):
-    """A dependant would be asked before there is anything to depend on."""
+    """A dependant would run before the answer that it depends on."""
 
     async def all_links(ledger: MemoryLedger, batch_id: str, *, limit: int) -> list[DueLink]:
         keys = [key for key in ledger._open(batch_id) if key in ledger._links]
@@ -81,13 +81,13 @@ def test_groups_that_run_all_at_once(monkeypatch):
 
 
 def test_endings_that_are_not_published(monkeypatch):
-    """An executor of an ended attempt would go on as a zombie, and its stream would stay."""
+    """An executor of an ended attempt would run on as a zombie, and its stream would stay."""
     monkeypatch.setattr(AttemptOpener, "_publish_endings", nothing)
     monkeypatch.setattr(AttemptOpener, "publish_endings", nothing)
     assert harms(Profile.CALM)
 
 
-def test_batches_that_are_not_cleared_up(monkeypatch):
+def test_batches_that_are_not_unregistered(monkeypatch):
     """A crash between the end of a batch and its removal would leave it in the batch registry for ever."""
     monkeypatch.setattr(Coordinator, "_clear_up", nothing)
     assert harms(Profile.EVERYTHING)

@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class NothingLeftToHappen(RuntimeError):  # noqa: N818 - names what it found
-    """Nothing is ready and no timer is set: what is being waited for can never come."""
+    """Nothing is ready and no timer is set: the wait can never end."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -17,32 +17,32 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._now = 0.0
-        self._selector = self  # asyncio asks its selector to wait for the next timer: we are that, too
+        self._selector = self  # asyncio waits for the next timer in its selector, which is this object
 
     def time(self) -> float:
         """Return the virtual time, in seconds since the run began."""
         return self._now
 
     def leap(self, seconds: float) -> None:
-        """Pass over some time in which nothing happens."""
+        """Advance the clock over some idle time."""
         self._now += seconds
 
     def select(self, timeout: float | None) -> list[object]:
-        """Pass the time until the next timer, at once."""
+        """Advance to the next timer, at once."""
         if timeout is None:
             raise NothingLeftToHappen
         self._now += max(0.0, timeout)
         return []
 
     def _process_events(self, _events: list[object]) -> None:
-        """Take part in no I/O."""
+        """Do no I/O."""
 
     def _write_to_self(self) -> None:
-        """Need no waking: there are no other threads."""
+        """Do nothing: there are no other threads."""
 
 
 def run_virtually(main: Coroutine[Any, Any, T], loop: VirtualLoop) -> T:
-    """Run to the end, then end whatever is still running."""
+    """Run to the end, then cancel whatever is still running."""
     try:
         return loop.run_until_complete(main)
     finally:
@@ -55,5 +55,5 @@ def end_all(loop: VirtualLoop) -> None:
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
-    if left:  # a gathering of nothing would ask for the thread's own loop
+    if left:  # an empty gather would look for the thread's own loop
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))

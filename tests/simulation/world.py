@@ -1,4 +1,4 @@
-"""All that the actors of one run share: the clock, the dice, the log, the tables and the trace."""
+"""What the actors of one run share: the clock, the random numbers, the log, the tables and the trace."""
 
 import asyncio
 from collections import Counter
@@ -25,14 +25,14 @@ from tests.simulation.virtual_loop import VirtualLoop
 
 START = datetime.fromtimestamp(FIRST_ARRIVAL_MS / 1000, UTC)
 EMBEDDED = "embedded"
-"""The batch of what is opened without a coordinator."""
+"""The batch of evaluations that are opened without a coordinator."""
 NO_FAULTS = Faults()
 NOT_REPORTED = (UnstorableData, BatchExists, LogUnavailable, DatabaseUnavailable, QueueUnavailable)
-"""What may become of a call whose caller has given up."""
+"""What may happen to a call whose caller has timed out."""
 
 
 class Fate(StrEnum):
-    """What becomes of one call of a port."""
+    """The outcome of one call of a port."""
 
     FINE = "fine"
     UNREACHED = "unreached"
@@ -43,7 +43,7 @@ class Fate(StrEnum):
 
 
 class Harm(StrEnum):
-    """Under which head of the proof something that went wrong is counted."""
+    """The heading of the proof under which a failure is counted."""
 
     LOST = "lost"
     DOUBLED = "doubled"
@@ -52,7 +52,7 @@ class Harm(StrEnum):
 
 
 class Violation(NamedTuple):
-    """A promise that was not kept."""
+    """A broken invariant."""
 
     harm: Harm
     what: str
@@ -76,7 +76,7 @@ class Knowledge:
 
     acknowledged: list[Acknowledgement] = field(default_factory=list)
     refused: dict[tuple[str, str, int], float] = field(default_factory=dict)
-    """Writers whose attempt was fenced off, and when."""
+    """Writers whose attempt was fenced, and when."""
     bodies: dict[tuple[str, EventKey], set[bytes]] = field(default_factory=dict)
     """All that honest writers have ever sent under a key."""
     dead: set[str] = field(default_factory=lambda: {"no process"})
@@ -87,19 +87,19 @@ class Knowledge:
     unwoken: set[str] = field(default_factory=set)
     """Evaluations of which wake-ups were lost."""
     asked: dict[str, set[int]] = field(default_factory=dict)
-    """Of each evaluation, the attempts that have asked a target."""
+    """Of each evaluation, the attempts that have called a target."""
     opened: dict[tuple[str, int], float] = field(default_factory=dict)
     """When attempts were opened, but for the first."""
     finished: dict[str, float] = field(default_factory=dict)
     """When batches were last over."""
     strays: dict[str, set[str]] = field(default_factory=dict)
-    """Who has enqueued tasks of batches that were over."""
+    """The actors that have enqueued tasks of batches that were over."""
     foreign_keys: set[tuple[str, EventKey]] = field(default_factory=set)
-    """Keys that a stranger wrote."""
+    """Keys that a foreign writer wrote."""
 
 
 class World:
-    """One run's world; every choice in it comes from the seed."""
+    """The state of one run; every choice in it comes from the seed."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class World:
         return FIRST_ARRIVAL_MS + int(self.clock() * 1000)
 
     def now(self) -> datetime:
-        """Return the time of day."""
+        """Return the wall clock."""
         return START + timedelta(seconds=self.clock())
 
     def is_ours(self, batch_id: str) -> bool:
@@ -140,8 +140,8 @@ class World:
     def left_behind(self, batch_id: str) -> str:
         """Return what is left of a batch that is over, and which component left it.
 
-        It is none's if Redis lost the removal, or if a process that enqueued too late died before it
-        could know.
+        No component is responsible if Redis lost the removal, or if a process that enqueued too late died
+        before it could know.
         """
         over_at = self.knowledge.finished.get(batch_id, 0.0)
         if self.redis.lost_at > over_at or self.knowledge.strays.get(batch_id, set()) & self.knowledge.dead:
@@ -149,15 +149,15 @@ class World:
         return self.redis.holds(batch_id)
 
     def chance(self, likelihood: float) -> bool:
-        """Throw the dice, unless nothing depends on it."""
+        """Draw a random decision, unless nothing depends on it."""
         return likelihood > 0 and self.random.random() < likelihood
 
-    def log_line(self, who: str, what: str) -> None:
+    def log_line(self, actor: str, what: str) -> None:
         """Add a line to the trace."""
-        self.trace.append((self.clock(), who, what))
+        self.trace.append((self.clock(), actor, what))
 
     def violate(self, harm: Harm, what: str) -> None:
-        """Note a promise that was not kept."""
+        """Record a broken invariant."""
         self.violations.append(Violation(harm, what))
         self.log_line("checker", f"{harm}: {what}")
 
@@ -168,7 +168,7 @@ class World:
         self.redis.lose(kept)
 
     def draw_fate(self) -> Fate:
-        """Decide what becomes of the next call."""
+        """Draw the outcome of the next call."""
         faults, roll = self.faults, self.random.random()
         if faults is NO_FAULTS:
             return Fate.FINE
@@ -185,13 +185,13 @@ class World:
         return Fate.FINE
 
     def draw_delay(self) -> float:
-        """Decide how long a message is under way: mostly no time at all, so that a run stays short."""
+        """Draw the delay of a message: mostly none, so that a run stays short."""
         if self.chance(self.faults.slow):
             return self.random.uniform(0.5, 4.0)
         return self.random.choice((0.0, 0.0, 0.0, 0.001, 0.003, 0.01, 0.05))
 
     def happen_later(self, call: Callable[[], Awaitable[Any]]) -> None:
-        """Let a call happen whose caller has given up."""
+        """Let a call take effect whose caller has timed out."""
         self.belated += 1
         asyncio.get_running_loop().call_later(
             self.random.uniform(0.0, 3.0), lambda: asyncio.ensure_future(self._belatedly(call))
