@@ -197,7 +197,7 @@ def scoreline(*arguments: str, **environ: str) -> subprocess.CompletedProcess[st
 
 
 def environment(**ours: str) -> dict[str, str]:
-    """Return this environment with no settings of Scoreline but those given, and the command on the path."""
+    """Return this environment with the given settings of Scoreline only, and the command on the path."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("EVAL_")}
     path = f"{Path(SCORELINE).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     return others | {"PATH": path} | ours

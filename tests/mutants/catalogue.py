@@ -1318,7 +1318,7 @@ MUTANTS = (
         "executor/sandbox/init.py",
         "read -r go || exit 1;",
         "read -r go;",
-        (f"{FIRST_PROCESS}::test_no_program_starts_without_the_executors_word",),
+        (f"{FIRST_PROCESS}::test_no_program_starts_without_the_executors_confirmation",),
     ),
     Mutant(
         "what a killed executor left unbuilt is ended by the next",

@@ -34,7 +34,7 @@ SECRET = "canary-7f3a"
 
 @dataclass
 class Server:
-    """Answers each path with the bytes it was reported; keeps what it was sent."""
+    """Answers each path with its configured bytes, and keeps the requests."""
 
     port: int = 0
     replies: dict[str, bytes] = field(default_factory=dict)
@@ -110,8 +110,8 @@ async def fault(url: str, **options) -> CallFault:
     return caught.value
 
 
-async def test_a_prompt_is_posted_and_the_answer_found(server):
-    """By default the prompt goes out as `input` and the answer is looked for by its usual names."""
+async def test_a_prompt_is_posted_and_the_answer_is_extracted(server):
+    """By default the prompt is sent as `input`, and the answer is found under its usual names."""
     answer = await ask(server.reports({"answer": "hi", "id": 1}))
     assert answer.output == "hi"
     assert answer.latency_ms > 0
@@ -130,12 +130,12 @@ async def test_a_prompt_is_posted_and_the_answer_found(server):
     ],
 )
 async def test_a_reply_without_the_usual_names_is_the_answer(server, body, output):
-    """What is not JSON, or has no answer in it, is taken as it is."""
+    """A reply that is not JSON, or has no known field, is the answer as a whole."""
     assert (await ask(server.reports(body))).output == output
 
 
-async def test_the_body_is_a_template_and_paths_report_where_things_are(server):
-    """Only texts are filled in; answer, usage and cost may lie deep."""
+async def test_the_body_is_a_template_and_paths_locate_answer_usage_and_cost(server):
+    """Only strings are templates; the paths may be nested."""
     url = server.reports(
         {"choices": [{"m": "hi"}], "u": {"prompt_tokens": 3, "completion_tokens": 4}, "cost": 0.5}
     )
@@ -158,7 +158,7 @@ async def test_the_body_is_a_template_and_paths_report_where_things_are(server):
     ],
 )
 async def test_a_status_is_a_fault_of_the_right_kind(server, status, made, kind):
-    """What may get better is worth another try; the beginning of the body reports what is wrong."""
+    """Transient statuses are retryable; the error quotes the beginning of the body."""
     got = await fault(server.reports("" if status == 304 else "so " + "x" * 1_000, status=status))
     assert (type(got), got.kind) == (made, kind)
     assert len(got.message) < 400
@@ -174,23 +174,23 @@ async def test_a_status_is_a_fault_of_the_right_kind(server, status, made, kind)
         ("Mon, 01 Jan 2001 00:00:00 GMT", 0, 0),
     ],
 )
-async def test_a_rate_limit_reports_when_to_come_back(server, header, low, high):
-    """Seconds or a date, never more than an hour, never less than nothing."""
+async def test_a_rate_limit_has_its_retry_after(server, header, low, high):
+    """It is in seconds or a date, at most an hour, and never negative."""
     got = await fault(server.reports("slow down", status=429, Retry_After=header))
     assert isinstance(got, RateLimited)
     assert low <= got.retry_after.total_seconds() <= high
 
 
 async def test_a_rate_limit_may_name_a_date(server):
-    """The date is taken from now on."""
+    """The date is relative to now."""
     date = format_datetime(utc_now() + timedelta(minutes=5), usegmt=True)
     got = await fault(server.reports("slow down", status=429, Retry_After=date))
     assert isinstance(got, RateLimited)
     assert timedelta(minutes=4) < got.retry_after <= timedelta(minutes=5)
 
 
-async def test_garbage_where_an_answer_should_be(server):
-    """No JSON may be an accident; JSON of another shape will stay that way."""
+async def test_an_invalid_reply_is_classified(server):
+    """Broken JSON may be an accident, so it is transient; JSON of another shape is permanent."""
     got = await fault(server.reports("<html>"), output="a.b")
     assert (type(got), got.kind) == (Transient, "garbage")
     got = await fault(server.reports({"a": 1}), output="a.b")
@@ -200,8 +200,8 @@ async def test_garbage_where_an_answer_should_be(server):
 
 
 @pytest.mark.parametrize(("coding", "encode"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
-async def test_a_compressed_reply_without_its_end_is_worth_another_try(server, coding, encode):
-    """Half an answer would be scored as if it were a whole one."""
+async def test_a_compressed_reply_without_its_end_is_a_transient_error(server, coding, encode):
+    """A partial answer would be scored as a whole one."""
     body = encode(b"The answer is not 4, but 5.")
     assert (await ask(server.reports(body, Content_Encoding=coding))).output.endswith("5.")
     assert (await ask(server.reports(b"", Content_Encoding=coding))).output == ""
@@ -215,19 +215,19 @@ async def test_a_compressed_reply_without_its_end_is_worth_another_try(server, c
 @pytest.mark.parametrize("body", ['{"output": NaN}', r'{"output": "\ud800"}', '{"output": "x"', "plain"])
 @pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "application/problem+JSON"])
 async def test_a_reply_announced_as_json_that_is_none_is_no_answer(server, body, content_type):
-    """Without the announcement, it is a text like any other."""
+    """Without the content type, it is plain text."""
     got = await fault(server.reports(body, Content_Type=content_type))
     assert (type(got), got.kind) == (Transient, "garbage")
     assert (await ask(server.reports(body, Content_Type="text/plain"))).output == body
 
 
 async def test_json_without_an_answer_is_taken_as_it_is(server):
-    """Also where it is announced, as is an empty body."""
+    """This holds with the content type, too, and for an empty body."""
     for body in ('{"other": 1}', "null", "[1]", ""):
         assert (await ask(server.reports(body, Content_Type="application/json"))).output == body
 
 
-async def test_a_connection_that_fails_is_worth_another_try(server):
+async def test_a_connection_that_fails_is_a_transient_error(server):
     """A refused connection, a dropped one and an unknown host name are all retryable."""
     server.replies["/"] = b"hang up"
     refused = await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0)
@@ -242,14 +242,14 @@ async def test_a_connection_that_fails_is_worth_another_try(server):
 
 
 async def test_a_reply_without_end_is_not_read_to_its_end(server):
-    """Reading stops at the cap: memory is not the other side's to fill."""
+    """Reading stops at the limit, so a server cannot fill the executor's memory."""
     server.replies["/"] = b"HTTP/1.1 200 X\r\nContent-Length: 99999999999\r\n\r\n" + b"x" * 200_000
     got = await fault(server.url(), max_bytes=100_000)
     assert (type(got), got.kind) == (Permanent, "too_large")
 
 
 async def test_a_redirect_is_followed_on_the_same_server_only(server):
-    """Another host or port would get what was meant for this one."""
+    """Another host or port would get the request's secrets."""
     server.reports("there", path="/there")
     assert (await ask(server.reports(status=307, Location="/there"))).output == "there"
     assert [head.split()[0] for head in server.heads] == ["POST", "POST"]
@@ -264,7 +264,7 @@ async def test_a_redirect_is_followed_on_the_same_server_only(server):
     [("POST", 301), ("POST", 302), ("POST", 303), ("PUT", 302), ("PUT", 303), ("PATCH", 303)],
 )
 async def test_a_redirect_that_drops_the_body_is_refused(server, method, status):
-    """The page that it leads to answers no question."""
+    """The page that it leads to is no answer."""
     server.reports("a page", path="/page?token=1")
     got = await fault(server.reports(status=status, Location="/page?token=1"), method=method)
     assert (type(got), got.kind) == (Permanent, "redirect")
@@ -321,7 +321,7 @@ async def test_a_secret_that_is_not_there_is_named(server):
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, reported):
-    """And passwords that would be stored."""
+    """So are passwords that would be stored."""
     with pytest.raises(ValueError, match=reported) as caught:
         HTTP.check(options)
     assert "sk-1" not in str(caught.value)
@@ -339,24 +339,24 @@ async def test_a_private_address_is_refused_by_what_it_is_not_by_its_name(server
 
 
 async def test_the_checked_address_is_the_connected_one(server, monkeypatch):
-    """A name that means something else a moment later does not help: it is asked once, and sent by name."""
-    asked = []
+    """The name is resolved once, and the request connects to the checked address."""
+    lookups = []
 
     async def changing(host, port):
-        asked.append(host)
-        return ["127.0.0.1"] if len(asked) == 1 else ["10.255.255.1"]
+        lookups.append(host)
+        return ["127.0.0.1"] if len(lookups) == 1 else ["10.255.255.1"]
 
     monkeypatch.setattr("executor.targets.addresses.resolve", changing)
     server.reports("hi")
     url = f"http://rebinding.test:{server.port}/"
     assert (await ask(url, allow=["127.0.0.0/8"])).output == "hi"
-    assert asked == ["rebinding.test"]
+    assert lookups == ["rebinding.test"]
     assert f"host: rebinding.test:{server.port}" in server.heads[0].lower()
     assert (await fault(url, allow=["127.0.0.0/8"])).kind == "forbidden_address"
 
 
 async def test_another_address_is_tried_where_the_first_does_not_answer(server, monkeypatch):
-    """A host has several addresses so that one of them may be away."""
+    """A host may have several addresses, and one may be down."""
 
     async def two(host, port):
         return ["127.0.0.2", "127.0.0.1"]
@@ -416,12 +416,12 @@ async def test_the_addresses_of_a_name_that_are_special_are_not_tried(server, mo
 
 
 async def test_a_name_is_resolved_to_addresses():
-    """Each of them once."""
+    """Each is returned once."""
     assert "127.0.0.1" in await resolve("localhost", 80)
 
 
 async def test_connections_are_kept_and_as_many_as_there_are_slots(server):
-    """Twenty questions do not open twenty connections."""
+    """Twenty requests do not open twenty connections."""
     server.reports("hi", Set_Cookie="seen=1")
     async with target(server.url(), slots=2) as made:
         await asyncio.gather(*(made.call(question()) for _ in range(20)))
@@ -431,7 +431,7 @@ async def test_connections_are_kept_and_as_many_as_there_are_slots(server):
 
 
 async def test_a_field_that_the_case_lacks_is_a_fault(server):
-    """Nothing is sent with a hole in it."""
+    """No request is sent with an empty placeholder."""
     got = await fault(server.url(), body={"x": "{nowhere}"})
     assert (type(got), got.kind) == (Permanent, "template")
     assert not server.heads

@@ -1,4 +1,4 @@
-"""The self-test of the sandbox finds any wall that is missing, and the sandbox is refused."""
+"""The self-test of the sandbox finds any missing isolation, and the sandbox is refused."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ Options = list[str]
 
 
 def without(*options: str) -> Callable[[Options], Options]:
-    """Leave options out."""
+    """Remove options."""
     return lambda given: [option for option in given if option not in options]
 
 
@@ -27,7 +27,7 @@ def with_(*options: str) -> Callable[[Options], Options]:
 
 
 def without_limits(command: Options) -> Options:
-    """Leave out what follows `prlimit` but for its separator."""
+    """Remove all that follows `prlimit` but its separator."""
     return [word for word in command if not word.startswith(("--as=", "--nproc=", "--fsize="))]
 
 
@@ -42,7 +42,7 @@ WALLS = {
 @pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
 @pytest.mark.parametrize("wall", WALLS)
 def test_a_missing_wall_is_found(monkeypatch: pytest.MonkeyPatch, privilege_mode: Any, wall: str) -> None:
-    """Without one of bubblewrap's options the trouble names the wall and what got through."""
+    """Without one of bubblewrap's options the error names the missing isolation and the evidence."""
     monkeypatch.setattr("executor.sandbox.assembly.walls", lambda *given: WALLS[wall](walls(*given)))
     found = inspect(BUBBLEWRAP, privilege_mode)
     assert found.trouble, wall
@@ -60,7 +60,7 @@ def test_a_missing_filter_is_found(monkeypatch: pytest.MonkeyPatch, privilege_mo
 
 @needs_sandbox
 def test_missing_limits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without resource limits the trouble names those that are unlimited."""
+    """Without resource limits the error names those that are unlimited."""
     monkeypatch.setattr(
         "executor.sandbox.assembly.confined", lambda *given: without_limits(confined(*given))
     )
@@ -69,7 +69,7 @@ def test_missing_limits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_sandbox
 def test_a_sandbox_with_an_open_wall_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The refusal names the wall, and the command that tests it."""
+    """The error names the missing isolation, and the command that tests it."""
     monkeypatch.setattr("executor.sandbox.assembly.walls", lambda *given: WALLS["network"](walls(*given)))
     probing.probe.cache_clear()
     try:
@@ -82,7 +82,7 @@ def test_a_sandbox_with_an_open_wall_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("name", EXCESSES)
 def test_a_limit_that_does_not_hold_is_found(name: str) -> None:
-    """A program that was refused, or ended by its limit, proves the limit; any other end is evidence."""
+    """A program that was refused, or killed by its limit, proves the limit; any other end is a failure."""
     excess = EXCESSES[name]
     assert excess.evidence(SandboxOutcome(REFUSED, b"", b"", None, 1)) == ""
     assert excess.evidence(SandboxOutcome(0, b"", b"", None, 1))

@@ -38,7 +38,7 @@ def environment(sim: Any, key: str = KEY, slots: int = 4) -> ExecutionEnvironmen
 
 
 async def ask(sim: Any, name: str, prompt: str = "Capital of France?", **options: Any) -> Any:
-    """Ask once; what comes is a reply or a fault, and never shows the key."""
+    """Make one call; the reply or the error never holds the key."""
     key = options.pop("key", KEY)
     spec = parse_target({"type": name, "model": MODELS[name], **options})
     target = make_target(spec, environment(sim, key))
@@ -53,7 +53,7 @@ async def ask(sim: Any, name: str, prompt: str = "Capital of France?", **options
 
 @pytest.mark.parametrize("name", BOTH)
 async def test_an_answer_streamed_or_not_is_the_same(name):
-    """Text, tokens and cost do not depend on how the answer came."""
+    """Text, tokens and cost are the same, streamed or not."""
     async with provider() as sim:
         whole, streamed = await ask(sim, name), await ask(sim, name, stream=True)
     assert whole.answer.output
@@ -65,15 +65,15 @@ async def test_an_answer_streamed_or_not_is_the_same(name):
 
 @pytest.mark.parametrize("name", BOTH)
 async def test_limits_are_read_from_every_reply(name):
-    """What the provider reports of its limits travels with the answer."""
+    """The provider's advertised limits are returned with the answer."""
     async with provider(rpm=600) as sim:
         reply = await ask(sim, name)
     assert reply.limits.requests.limit == 600
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_a_wrong_key_a_wrong_model_and_a_long_prompt_fail_for_good(name):
-    """Each reports what to do about it."""
+async def test_a_wrong_key_a_wrong_model_and_a_long_prompt_fail_permanently(name):
+    """Each error has the remedy."""
     async with provider(keys=[KEY], models=list(MODELS.values()), context_tokens=500) as sim:
         refused = await ask(sim, name, key="sk-wrong-0123456789abcdef")
         unknown = await ask(sim, name, model="no-such-model")
@@ -100,8 +100,8 @@ async def test_a_wrong_key_a_wrong_model_and_a_long_prompt_fail_for_good(name):
         ("openai", "reset_before", Unreachable),
     ],
 )
-async def test_what_goes_wrong_is_the_right_fault(name, fault, class_, stream):
-    """Overload asks for patience, breakage counts against the lane."""
+async def test_each_failure_has_its_class(name, fault, class_, stream):
+    """Overload is a rate limit, a server error counts against the lane."""
     async with provider(**{fault: 1.0}) as sim:
         got = await ask(sim, name, stream=stream)
     assert isinstance(got, class_), got
@@ -110,7 +110,7 @@ async def test_what_goes_wrong_is_the_right_fault(name, fault, class_, stream):
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("fault", ["reset_midway", "truncated", "html"])
 async def test_half_a_reply_or_garbage_is_no_answer(name, fault):
-    """A body that ends too early, or is none, is worth another try."""
+    """A truncated or invalid body is a transient error."""
     async with provider(**{fault: 1.0}) as sim:
         got = await ask(sim, name)
     assert isinstance(got, Transient)
@@ -119,14 +119,14 @@ async def test_half_a_reply_or_garbage_is_no_answer(name, fault):
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("fault", ["stream_error", "stream_broken"])
 async def test_a_stream_that_ends_badly_is_no_answer(name, fault):
-    """Nothing of it is recorded, and it is tried again."""
+    """None of it is recorded, and the error is transient."""
     async with provider(**{fault: 1.0}) as sim:
         got = await ask(sim, name, stream=True)
     assert isinstance(got, RateLimited | Transient)
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_a_rate_limit_is_reported_with_its_patience(name):
+async def test_a_rate_limit_is_reported_with_its_retry_after(name):
     """The second call of a slow minute gets a Retry-After, and the SDK does not retry."""
     async with provider(rpm=1) as sim:
         replies = [await ask(sim, name) for _ in range(3)]
@@ -141,16 +141,16 @@ async def test_one_client_serves_all_slots_at_once():
     """There are as many connections as slots, so no call waits for a connection."""
     async with provider(latency=0.2) as sim:
         target = make_target(parse_target("anthropic/claude-haiku-4-5"), environment(sim, slots=20))
-        asked = [TargetRequest(f"b.{i}", f"{i}?", p.Case(id="c"), {}, timeout=10) for i in range(20)]
-        replies = await asyncio.gather(*map(target.call, asked))
+        requests = [TargetRequest(f"b.{i}", f"{i}?", p.Case(id="c"), {}, timeout=10) for i in range(20)]
+        replies = await asyncio.gather(*map(target.call, requests))
         await target.aclose()
         assert sim.stats.of("/v1/messages", 200) == 20
     assert all(reply.answer.output for reply in replies)
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_a_judge_judges_over_the_wire(name):
-    """The provider fills in the form that it was given, on the scale that it was given."""
+async def test_a_judge_scores_over_a_real_connection(name):
+    """The provider fills in the verdict's schema, on the configured scale."""
     spec = parse_evaluator(
         {
             "type": "llm_judge",

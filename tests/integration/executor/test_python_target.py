@@ -1,4 +1,4 @@
-"""Python functions as targets and evaluators, in real processes: whatever they do, the executor goes on."""
+"""Python functions as targets and evaluators, in real processes: no failure stops the executor."""
 
 import ast
 import asyncio
@@ -163,19 +163,19 @@ def are_gone(pids: list[str]) -> bool:
     ],
 )
 async def test_a_function_answers(workdir, function, output):
-    """By whatever signature, with threads left running, and however much it prints, wherever to."""
+    """This holds for every signature, with threads left running, and however much it prints."""
     assert (await answer(workdir, function)).output == output
 
 
 async def test_a_function_may_report_what_it_cost(workdir):
-    """Usage and cost are taken from a dict that has them; the latency is measured."""
+    """Usage and cost are read from a returned dict; the latency is measured."""
     got = await answer(workdir, "rich")
     assert (got.output, got.usage, got.cost_usd) == ("x", p.TokenUsage(3, 4), 0.25)
     assert 0 < got.latency_ms < 1_000
 
 
-async def test_a_function_does_not_see_our_settings(workdir):
-    """It gets the environment of the executor, but for what names our servers."""
+async def test_a_function_does_not_see_settings_of_scoreline(workdir):
+    """It gets the executor's environment without the servers' URLs."""
     (workdir / "functions.py").write_text("import os\ndef names(prompt): return sorted(os.environ)")
     assert "EVAL_REDIS_URL" not in (await answer(workdir, "names")).output
     assert "PATH" in (await answer(workdir, "names")).output
@@ -210,16 +210,16 @@ async def test_what_goes_wrong_is_a_fault_of_the_right_kind(workdir, function, f
         assert caught.value.kind == kind
 
 
-async def test_a_secret_in_an_exception_is_blotted_out(workdir):
-    """Clients like to repeat the key that was refused; it must not be stored with the fault."""
+async def test_a_secret_in_an_exception_is_redacted(workdir):
+    """Clients often repeat a refused key; it must not be stored with the error."""
     async with target(workdir, "indiscreet") as made:
         with pytest.raises(Permanent, match=r"ValueError: bad key \*\*\*") as caught:
             await made.call(question())
     assert SECRET not in str(caught.value)
 
 
-async def test_what_an_earlier_call_printed_is_not_held_against_a_later_one(workdir):
-    """A process serves many calls, and only what this one printed explains its failure."""
+async def test_an_error_quotes_only_the_output_of_its_own_call(workdir):
+    """A process serves many calls, and output of earlier ones does not explain a failure."""
     async with target(workdir, "shy", slots=1) as made:
         await made.call(question("first"))
         with pytest.raises(Permanent) as caught:
@@ -240,7 +240,7 @@ async def test_what_an_earlier_call_printed_is_not_held_against_a_later_one(work
     ],
 )
 async def test_a_module_that_can_not_be_imported_is_reported(workdir, source, fault, reported):
-    """Whatever an import does, it is a fault of this target, and of nothing else."""
+    """Whatever an import does, only this target fails."""
     (workdir / "functions.py").write_text(source)
     async with target(workdir, "answer") as made:
         with pytest.raises(fault, match=reported):
@@ -254,8 +254,8 @@ async def test_a_directory_that_is_not_here_is_reported(workdir):
     assert caught.value.kind == "import"
 
 
-async def test_a_failed_import_speaks_for_the_next_calls(workdir):
-    """Ten thousand evaluations do not start ten thousand processes to learn the same."""
+async def test_a_failed_import_is_cached(workdir):
+    """Ten thousand evaluations do not start ten thousand processes for the same error."""
     (workdir / "functions.py").write_text("open('count', 'a').write('x')\nraise ValueError")
     async with target(workdir, "answer") as made:
         for _ in range(5):
@@ -292,8 +292,8 @@ async def test_a_call_that_is_cancelled_is_ended_with_all_it_started(workdir):
             where.unlink()
 
 
-async def test_a_coroutine_that_listens_is_cancelled_alone(workdir):
-    """Other calls in the same process do not notice."""
+async def test_a_cancellable_coroutine_is_cancelled_alone(workdir):
+    """Other calls in the same process continue."""
     where = workdir / "pid"
     async with target(workdir, "deaf") as made:
         call = asyncio.create_task(made.call(question("kind", where=str(where))))
@@ -304,8 +304,8 @@ async def test_a_coroutine_that_listens_is_cancelled_alone(workdir):
         assert not is_gone(pid)
 
 
-async def test_a_coroutine_that_does_not_listen_takes_its_process_along(workdir):
-    """A blocked loop is killed; innocent calls are made again, and the next one gets a new process."""
+async def test_a_coroutine_that_blocks_is_killed_with_its_process(workdir):
+    """Other calls of that process are made again, and the next one gets a new process."""
     where = workdir / "pid"
     async with target(workdir, "deaf") as made:
         innocent = asyncio.create_task(made.call(question("slow", where=str(where))))
@@ -367,15 +367,15 @@ async def test_a_process_ends_with_its_executor_however_that_ended(workdir):
         ("only_passed", "x", 0.0, False),
     ],
 )
-async def test_a_function_judges(workdir, function, output, score, passed):
-    """By a bool, a number or a dict; a number passes from the threshold on."""
+async def test_a_function_is_an_evaluator(workdir, function, output, score, passed):
+    """It returns a bool, a number or a dict; a number passes from the threshold on."""
     judged = await _judge(workdir, function, output)
     assert (judged.evaluator, judged.score, judged.passed) == ("mine", score, passed)
 
 
 @pytest.mark.parametrize("function", ["silly", "nan", "broken"])
-async def test_what_is_no_judgement_is_a_fault(workdir, function):
-    """A function that fails to judge reports nothing about the answer."""
+async def test_an_invalid_score_is_an_error(workdir, function):
+    """An evaluator that fails does not score the answer."""
     with pytest.raises(Permanent):
         await _judge(workdir, function, "x")
 
@@ -390,14 +390,14 @@ async def _judge(workdir: Path, function: str, output: str) -> p.Score:
 
 
 @pytest.mark.parametrize("function", ["functions", "a b:c", "a:", ":b", "a:b()", "../a:b"])
-def test_what_does_not_name_a_function_is_refused(function):
-    """A typing error is reported when the batch is submitted."""
+def test_an_invalid_function_name_is_refused(function):
+    """A typo is reported when the batch is submitted."""
     with pytest.raises(ValueError, match=r"function: write it as package\.module:function$"):
         PYTHON.check({"function": function})
 
 
 def environment_of(folder: Path) -> str:
-    """Make a virtual environment without our packages; returns its interpreter."""
+    """Make a virtual environment without Scoreline's packages; returns its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     [packages] = folder.glob("lib/python*/site-packages")
     (packages / "only_there.py").write_text("ANSWER = 'from the environment'\n")
@@ -405,7 +405,7 @@ def environment_of(folder: Path) -> str:
 
 
 async def test_a_function_runs_under_the_interpreter_that_was_named(tmp_path: Path) -> None:
-    """Its packages are found, ours are not, and the option wins over the submitter's interpreter."""
+    """Its packages are found, Scoreline's are not, and the option overrides the submitter's interpreter."""
     python = environment_of(tmp_path / "env")
     (tmp_path / "app.py").write_text(
         "import only_there\n"
@@ -432,7 +432,7 @@ async def test_a_function_runs_under_the_interpreter_that_was_named(tmp_path: Pa
 
 @pytest.mark.parametrize("interpreter", ["no/such/python", "no-such-python"])
 async def test_an_interpreter_that_is_not_there_is_named(tmp_path: Path, interpreter: str) -> None:
-    """The fault has its path, and the option to set."""
+    """The error has its path, and the option to set."""
     (tmp_path / "app.py").write_text("def answer(prompt): return prompt\n")
     here = ExecutionEnvironment(workdir=str(tmp_path), environ=dict(os.environ))
     function = PYTHON.make({"function": "app:answer", "interpreter": interpreter}, here)

@@ -1,4 +1,4 @@
-"""What a sandboxed run comes to: exit codes, output, files, input and the reason for a violent end."""
+"""The outcome of a sandboxed run: exit codes, output, files, input and the reason of a kill."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from tests.integration.sandboxed import needs_sandbox
 pytestmark = needs_sandbox
 
 
-async def test_a_program_ends_with_its_exit_code_and_its_words() -> None:
+async def test_a_program_ends_with_its_exit_code_and_its_output() -> None:
     """Both streams are kept apart."""
     outcome = await Sandbox().run(SandboxJob(("sh", "-c", "echo out; echo err >&2; exit 3"), 5))
     assert (outcome.exit_code, outcome.stdout, outcome.stderr) == (3, b"out\n", b"err\n")
@@ -50,7 +50,7 @@ def test_a_program_need_not_read_its_input(
     allow_unsandboxed: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On either event loop, with and without walls: a closed pipe is no error, whatever its size was."""
+    """On either event loop, with and without a sandbox: a closed pipe is no error, whatever its size."""
     if allow_unsandboxed:
         monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(None, "none here"))
     sandbox = Sandbox(allow_unsandboxed=allow_unsandboxed)
@@ -70,7 +70,7 @@ def test_a_program_need_not_read_its_input(
 
 
 async def test_the_environment_is_minimal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is inherited; what the job gives is there."""
+    """No variable is inherited; those of the job are set."""
     monkeypatch.setenv("SECRET_TOKEN", "canary")
     outcome = await Sandbox().run(SandboxJob(("env",), 5, env={"GIVEN": "yes"}))
     names = {line.partition("=")[0] for line in outcome.stdout.decode().splitlines()}
@@ -87,20 +87,20 @@ async def test_a_file_of_the_host_can_be_read_and_run(tmp_path: Path) -> None:
 
 
 async def test_a_program_that_is_not_there_has_the_exit_code_of_a_shell() -> None:
-    """127, and a word on standard error."""
+    """It is 127, with a message on standard error."""
     outcome = await Sandbox().run(SandboxJob(("no-such-program",), 5))
     assert outcome.exit_code == 127
     assert b"no-such-program" in outcome.stderr
 
 
 async def test_a_sandbox_that_can_not_be_built_is_a_fault_and_no_outcome(tmp_path: Path) -> None:
-    """What bubblewrap reports is not taken for the program's words."""
+    """Bubblewrap's error is not taken for the program's output."""
     with pytest.raises(Transient, match="gone"):
         await Sandbox().run(SandboxJob(("true",), 5, files={"gone": tmp_path / "gone"}))
 
 
 async def test_a_signal_is_distinguished_from_an_exit() -> None:
-    """A crash is a signal, and standard error has nothing but words of the program."""
+    """A crash is a signal, and standard error has nothing but the program's output."""
     crashed = await Sandbox().run(SandboxJob(("sh", "-c", "kill -ABRT $$"), 5))
     assert (crashed.exit_code, crashed.killed_by, crashed.stderr) == (134, "signal", b"")
 
@@ -112,16 +112,16 @@ async def test_output_is_cut_at_the_cap_to_the_byte() -> None:
     assert len(outcome.stdout) == 3 * 1024
 
 
-async def test_output_of_exactly_the_cap_is_no_offence() -> None:
-    """The cap itself may be used up."""
+async def test_output_of_exactly_the_cap_is_allowed() -> None:
+    """The limit may be reached exactly."""
     outcome = await Sandbox().run(
         SandboxJob(("head", "-c", "1024", "/dev/zero"), 5, limits=SandboxLimits(output_kb=1))
     )
     assert (outcome.exit_code, outcome.killed_by, len(outcome.stdout)) == (0, None, 1024)
 
 
-async def test_many_runs_at_a_time_do_not_meet() -> None:
-    """Each has its own directory, though all have the same name."""
+async def test_concurrent_runs_are_isolated() -> None:
+    """Each has its own directory, although all have the same name."""
     program = ("sh", "-c", "cat > f; sleep 0.1; cat f; ls")
     jobs = (SandboxJob(program, 20, stdin=str(number).encode()) for number in range(20))
     outcomes = await asyncio.gather(*map(Sandbox().run, jobs))

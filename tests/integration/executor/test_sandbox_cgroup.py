@@ -52,7 +52,7 @@ def _counts_memory(root: Path) -> bool:
 async def test_shared_memory_is_allowed_up_to_the_limit_and_not_beyond(
     delegated: str, privilege_mode: PrivilegeMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """32 of 64 MB go well; of 800 MB, no longer resident but held, the program gets killed."""
+    """32 of 64 MB are allowed; a program that holds 800 MB, although not resident, is killed."""
     monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(privilege_mode))
     sandbox = Sandbox(cgroup=delegated)
     modest = await sandbox.run(python(HOARD, limits=LIMITS, facts={"blocks": 4}))
@@ -84,7 +84,7 @@ def test_groups_of_killed_executors_are_removed(delegated: str) -> None:
 
 
 async def test_a_cgroup_that_can_not_be_used_is_named(tmp_path: Path) -> None:
-    """Untrusted code is refused then: the operator has asked for the kernel's count."""
+    """Untrusted code is refused then, because the operator requires the kernel's accounting."""
     sandbox = Sandbox(cgroup=str(tmp_path / "gone"))
     with pytest.raises(Permanent, match=r"gone can't be used.*EVAL_WORKER_CGROUP"):
         await sandbox.run(SandboxJob(("true",), 5))

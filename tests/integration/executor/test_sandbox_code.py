@@ -19,7 +19,7 @@ PROGRAM = "{prompt}{output}\n{test}\ncheck({entry_point})\n"
 
 
 async def judge(output: str, options: dict[str, Any], **fields: Any) -> p.Score:
-    """Judge one answer."""
+    """Score one answer."""
     evaluator = CODE.make("tests", options, ExecutionEnvironment())
     try:
         return await evaluator.score(ScoringRequest(p.Case(id="c"), output, fields))
@@ -27,7 +27,7 @@ async def judge(output: str, options: dict[str, Any], **fields: Any) -> p.Score:
         await evaluator.aclose()
 
 
-async def test_a_program_that_ends_well_passes() -> None:
+async def test_a_program_that_exits_with_0_passes() -> None:
     """Exit code 0 is a score of one, under the evaluator's name."""
     score = await judge("x = 4", {"program": "{output}\nassert x == {expected}\n"}, expected=4)
     assert score == p.Score(evaluator="tests", score=1.0, passed=True)
@@ -46,8 +46,8 @@ async def test_a_program_that_ends_well_passes() -> None:
         ("a syntax error", "SyntaxError"),
     ],
 )
-async def test_a_program_that_does_not_fails_and_reports_why(output: str, reason: str) -> None:
-    """It is a judgement, not a fault: the batch goes on."""
+async def test_any_other_program_fails_with_a_reason(output: str, reason: str) -> None:
+    """It is a score, not an error: the batch continues."""
     score = await judge(output, {"program": "{output}", "timeout": 1})
     assert (score.score, score.passed) == (0.0, False)
     assert reason in score.reason
@@ -70,7 +70,7 @@ async def test_a_program_that_does_not_fails_and_reports_why(output: str, reason
 async def test_a_reason_begins_with_the_exception_and_leaves_out_the_driver(
     output: str, first: str
 ) -> None:
-    """Where only its head is shown, that names the exception; the driver's frames are not in it."""
+    """The reason's first line names the exception; the driver's frames are not in it."""
     score = await judge(output, {"program": "{output}"})
     assert score.reason.startswith(first), score
     assert "scoreline-driver" not in score.reason
@@ -87,7 +87,7 @@ async def test_a_program_that_closes_all_up_to_its_limit_passes(first: int, last
     assert (await judge(output, {"program": "{output}"})).passed
 
 
-async def test_a_program_that_closes_the_channel_of_the_driver_fails_and_reports_so() -> None:
+async def test_a_program_that_closes_the_channel_of_the_driver_fails_with_that_reason() -> None:
     """No proof of its end is possible, whatever number the channel has."""
     score = await judge("import os\nos.closerange(3, 1 << 20)", {"program": "{output}"})
     assert not score.passed
@@ -135,21 +135,21 @@ async def test_without_walls_an_early_end_fails_as_well() -> None:
     assert verdicts == [True, False]
 
 
-async def test_what_the_answer_reports_is_never_read_as_a_template() -> None:
+async def test_an_answer_is_never_read_as_a_template() -> None:
     """Braces in an answer stay braces."""
     score = await judge("x = '{expected}'", {"program": "{output}\nassert len(x) == 10\n"}, expected=4)
     assert score.passed, score
 
 
 async def test_a_field_that_is_missing_is_a_fault() -> None:
-    """It reports nothing about the answer."""
+    """Without the field, the answer cannot be scored."""
     with pytest.raises(Permanent, match="entry_point"):
         await judge("x", {"program": "{output}{entry_point}"})
 
 
 @pytest.mark.skipif(not HUMANEVAL.is_dir(), reason=f"HumanEval's sample set is not at {HUMANEVAL}")
 async def test_three_of_humanevals_six_samples_pass() -> None:
-    """As its own harness has it; the others try a subprocess, sleep too long, and ask for input."""
+    """This is the result of its own harness; the others use a subprocess, sleep too long, or read input."""
     (problem,) = _lines("example_problem.jsonl")
     verdicts = [
         (await judge(sample["completion"], {"program": PROGRAM}, **problem)).passed

@@ -1,4 +1,4 @@
-"""The command target: a program is asked, in the sandbox, and what it comes to is an answer or a fault."""
+"""The command target: a program runs in the sandbox, and its outcome is an answer or an error."""
 
 import json
 import os
@@ -33,14 +33,14 @@ print("what it printed")
 
 
 def question(prompt: str = "two and two", *, seconds: float = 10, **fields: Any) -> TargetRequest:
-    """A question about a case with these fields."""
+    """Build a request for a case with these fields."""
     return TargetRequest("e-1", prompt, p.Case(id="c-1"), {"id": "c-1", **fields}, timeout=seconds)
 
 
 async def ask(
     options: dict[str, Any], about: TargetRequest | None = None, workdir: Path | None = None
 ) -> TargetReply:
-    """Ask a command target once."""
+    """Call a command target once."""
     target = COMMAND.make(options, ExecutionEnvironment(workdir=str(workdir or "")))
     try:
         return await target.call(about or question())
@@ -80,7 +80,7 @@ async def test_some_files_are_never_mounted(path: str, tmp_path: Path) -> None:
 
 
 async def test_a_link_to_a_socket_is_not_given(tmp_path: Path) -> None:
-    """What a path leads to counts, not what it is called."""
+    """The target of a link counts, not its name."""
     (tmp_path / "innocent").symlink_to(tmp_path / "socket")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
@@ -90,7 +90,7 @@ async def test_a_link_to_a_socket_is_not_given(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can read what the sandbox's user can't")
 async def test_a_file_that_the_program_could_not_read_is_named(tmp_path: Path) -> None:
-    """Stated at once, with the remedy, instead of an error inside the program."""
+    """The error comes before the run, with the remedy, instead of an error inside the program."""
     (tmp_path / "private").write_text("x")
     (tmp_path / "private").chmod(0o600)
     with pytest.raises(Permanent, match="chmod"):
@@ -108,10 +108,10 @@ async def test_a_file_that_the_program_could_not_read_is_named(tmp_path: Path) -
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_what_goes_wrong_is_a_fault_of_a_kind(
+async def test_each_failure_has_its_kind(
     options: dict[str, Any], fault: type[CallFault], kind: str, words: str
 ) -> None:
-    """Time-outs may be tried again, all else will not get better."""
+    """Time-outs are transient, all other failures are permanent."""
     with pytest.raises(fault) as raised:
         await ask(options, question(seconds=1))
     assert raised.value.kind == kind
@@ -119,21 +119,21 @@ async def test_what_goes_wrong_is_a_fault_of_a_kind(
     assert not raised.value.message.endswith(": ")
 
 
-async def test_exit_codes_that_are_fine_can_be_named() -> None:
+async def test_accepted_exit_codes_are_configurable() -> None:
     """The code is kept with the answer."""
     reply = await ask({"command": "sh -c 'echo partly; exit 2'", "ok_exit_codes": [0, 2]})
     assert (reply.answer.output, reply.exit_code) == ("partly", 2)
 
 
 async def test_arguments_that_can_not_be_passed_are_refused() -> None:
-    """A NUL, or more than the kernel takes."""
+    """They hold a NUL, or exceed the kernel's limit."""
     for text in ("a\0b", "x" * 200_000):
         with pytest.raises(Permanent, match="use stdin"):
             await ask({"command": "echo {input}"}, question(input=text))
 
 
 async def test_a_reported_result_is_the_answer(tmp_path: Path) -> None:
-    """With its usage and its cost, and instead of what was printed."""
+    """It has its usage and its cost, and replaces the printed output."""
     usage = {"input_tokens": 5, "output_tokens": 2}
     lines: list[dict[str, Any]] = [
         {"type": "running", "process": "7"},
@@ -145,7 +145,7 @@ async def test_a_reported_result_is_the_answer(tmp_path: Path) -> None:
 
 
 async def test_a_forged_event_is_no_result(tmp_path: Path) -> None:
-    """A program can report on itself, in three kinds of lines, and no more."""
+    """A program can send three kinds of reports about itself, and no others."""
     lines = [{"type": "completed", "evaluation_id": "e-2", "verdict": "passed"}]
     answer = (await ask(_reporting(tmp_path, lines), workdir=tmp_path)).answer
     assert answer.output == "what it printed"

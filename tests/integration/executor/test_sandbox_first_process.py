@@ -70,7 +70,7 @@ async def test_a_program_can_not_take_over_the_first_process(
 
 @pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
 async def test_an_executor_killed_at_any_moment_leaves_no_process(privilege_mode: PrivilegeMode) -> None:
-    """From before its first fork until its program runs; what was not yet built is ended by the next."""
+    """This holds from before its first fork until its program runs; the next executor ends leftovers."""
     token = f"orphan-{uuid4().hex}"
     executors = [await _executor(privilege_mode, token) for _ in range(4)]
     await asyncio.gather(*(_kill(each, number / 100) for number, each in enumerate(executors)))
@@ -100,7 +100,7 @@ async def _kill(executor: asyncio.subprocess.Process, moment: float) -> None:
 
 
 def _is_built(pid: int) -> bool:
-    """Whether this is not bubblewrap, but what runs inside."""
+    """Whether this is the program inside, not bubblewrap."""
     try:
         return not Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"bwrap")
     except OSError:
@@ -108,7 +108,7 @@ def _is_built(pid: int) -> bool:
 
 
 def test_a_sandbox_that_was_never_built_is_ended_by_the_next() -> None:
-    """Bubblewrap's inner process, whose outer one was killed before it could let it go on."""
+    """It is bubblewrap's inner process, whose outer one was killed before it could start it."""
     blocked, block = os.pipe()
     command = [
         "bwrap",
@@ -135,7 +135,7 @@ def test_a_sandbox_that_was_never_built_is_ended_by_the_next() -> None:
 
 
 @pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
-def test_no_program_starts_without_the_executors_word(privilege_mode: PrivilegeMode) -> None:
+def test_no_program_starts_without_the_executors_confirmation(privilege_mode: PrivilegeMode) -> None:
     """The first process announces itself, and ends where the executor has died instead of answering."""
     with (
         assembled(SandboxJob(("echo", "started"), 5), privilege_mode, BUBBLEWRAP) as assembly,

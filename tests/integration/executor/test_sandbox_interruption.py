@@ -33,7 +33,7 @@ def _processes(token: str) -> set[int]:
 
 
 async def test_a_run_that_is_cancelled_at_any_moment_leaves_nothing() -> None:
-    """While it is being started, while the walls are being built, and when it runs."""
+    """This holds during the start, during the setup of the sandbox, and during the run."""
     token = f"cancelled-{uuid4().hex}"
     job = SandboxJob(("sh", "-c", f"sleep 1000; echo {token}"), seconds=1000)
     for turns in range(12):
@@ -45,8 +45,8 @@ async def test_a_run_that_is_cancelled_at_any_moment_leaves_nothing() -> None:
     await until(lambda: not _processes(token))
 
 
-async def test_a_killed_executor_takes_its_programs_along() -> None:
-    """Even one that had no time to report goodbye."""
+async def test_a_killed_executor_ends_its_programs() -> None:
+    """This holds for SIGKILL, which runs no cleanup."""
     token = f"orphan-{uuid4().hex}"
     program = EXECUTOR.format(command=("sh", "-c", f"sleep 1000; echo {token}"))
     executor = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=PROJECT)

@@ -57,7 +57,7 @@ LIMITS = SandboxLimits(memory_mb=64, disk_mb=32)
 
 @pytest.fixture(params=PRIVILEGE_MODES, autouse=True)
 def privilege_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> PrivilegeMode:
-    """Every privilege mode that the walls can stand on here."""
+    """Every privilege mode in which a sandbox can be built here."""
     monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(request.param))
     found: PrivilegeMode = request.param
     return found
@@ -76,7 +76,7 @@ async def test_a_file_that_many_processes_map_counts_once() -> None:
 
 
 async def test_empty_files_are_counted() -> None:
-    """An empty file takes no room of the disk limit, and kernel memory."""
+    """An empty file uses no disk quota, but kernel memory."""
     outcome = await Sandbox().run(python(EMPTY_FILES, limits=SandboxLimits(files=2_000), seconds=30))
     assert outcome.killed_by == "disk", outcome
 

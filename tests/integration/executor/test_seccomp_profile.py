@@ -30,7 +30,7 @@ pytestmark = [needs_sandbox, pytest.mark.skipif(not _has_libseccomp(), reason="n
 
 
 def confined(profile: Path, code: str) -> str:
-    """Run Python code under a profile, as an unprivileged user; returns what it printed."""
+    """Run Python code under a profile, as an unprivileged user; returns its output."""
     command = [sys.executable, "-m", "tests.integration.confined", str(profile), code]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -38,7 +38,7 @@ def confined(profile: Path, code: str) -> str:
 
 
 def changed(tmp_path: Path, *, without: set[str]) -> Path:
-    """Write the profile down without some of its calls."""
+    """Write a copy of the profile without some of its calls."""
     profile: dict[str, Any] = json.loads(PROFILE.read_text(encoding="utf-8"))
     for rule in profile["syscalls"]:
         rule["names"] = [name for name in rule["names"] if name not in without]
@@ -65,7 +65,7 @@ def test_bubblewrap_needs_each_allowed_call(call, tmp_path):
     [("bpf", 321), ("keyctl", 250), ("io_uring_setup", 425), ("userfaultfd", 323), ("kexec_load", 246)],
 )
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are those of x86-64")
-def test_what_leads_out_of_a_container_is_refused(deed, number):
-    """The parts of the kernel where most ways out were found answer EPERM, whatever they are asked."""
+def test_calls_used_for_container_escapes_are_refused(deed, number):
+    """System calls with a history of escapes return EPERM, whatever their arguments."""
     code = f"libc.syscall({number}, 0, 0, 0, 0, 0); print(ctypes.get_errno())"
     assert confined(PROFILE, code) == "1", deed

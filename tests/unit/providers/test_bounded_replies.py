@@ -91,13 +91,15 @@ def test_codings_are_undone_however_the_body_is_cut(data: bytes, codings: list[s
 
 
 def test_deflate_without_its_header_is_read() -> None:
-    """Some servers send it so."""
+    """Some servers omit it."""
     assert b"".join(Decompressor("deflate", 100).feed(raw_deflate(b"hello"))) == b"hello"
 
 
 @pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 2 * PIECE + 200])
 @pytest.mark.parametrize("encode", [raw_deflate, zlib.compress])
-def test_what_follows_a_full_piece_is_read(size: int, encode: Callable[[bytes], bytes]) -> None:
+def test_output_that_remains_after_a_full_piece_is_read(
+    size: int, encode: Callable[[bytes], bytes]
+) -> None:
     """The input can be consumed before all of its output has been taken."""
     stages = Decompressor("deflate", 10 * PIECE)
     assert sum(len(piece) for piece in stages.feed(encode(b"x" * size))) == size
@@ -222,7 +224,7 @@ async def test_few_large_replies_are_held_at_the_same_time() -> None:
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308, 399])
 @pytest.mark.parametrize("location", ["http://127.0.0.1:9/x?key=1", "//u:pw@127.0.0.1:9/y", ""])
 async def test_no_redirect_is_followed(status: int, location: str) -> None:
-    """Each 3xx is refused, even if following was asked for; only the host is named."""
+    """Each 3xx is refused, even if the caller enables redirects; only the host is named."""
     async with client(status=status, location=location) as made:
         with pytest.raises(Redirected) as caught:
             await made.post(BASE, json={"prompt": "secret"}, follow_redirects=True)
@@ -232,8 +234,8 @@ async def test_no_redirect_is_followed(status: int, location: str) -> None:
 
 
 @pytest.mark.parametrize("location", ["http://[bad", "http://h:x/", "\x00", "x" * 9_000])
-async def test_a_redirect_to_no_address_is_one(location: str) -> None:
-    """A location that can't be parsed is no reason to try again."""
+async def test_a_redirect_to_an_invalid_address_is_refused(location: str) -> None:
+    """A location that can't be parsed is a permanent error."""
     async with client(status=302, location=location) as made:
         with pytest.raises(Redirected):
             await made.get(BASE)
@@ -243,7 +245,7 @@ async def test_a_redirect_to_no_address_is_one(location: str) -> None:
     "url", ["https://provider.test/", "http://provider.test:8/", "http://other.test/v1"]
 )
 async def test_a_client_sends_to_its_own_origin_only(url: str) -> None:
-    """An address out of a reply, such as that of results, leads nowhere else."""
+    """An address from a reply, such as that of results, cannot lead to another host."""
     async with client([b"{}"]) as made:
         with pytest.raises(ForeignHost):
             await made.get(url)
@@ -256,7 +258,7 @@ async def test_a_client_sends_to_its_own_origin_only(url: str) -> None:
      (None, "utf-8")],
 )  # fmt: skip
 def test_a_charset_is_an_encoding_of_text(charset: str | None, read_as: str) -> None:
-    """Python has codecs by names of charsets that decompress."""
+    """Python has codecs that decompress, under names that a charset may have."""
     assert text_encoding(charset) == read_as
 
 
@@ -282,14 +284,14 @@ def test_a_charset_is_an_encoding_of_text(charset: str | None, read_as: str) -> 
     ],
 )
 def test_json_beyond_the_bounds_is_refused_quickly(text: bytes) -> None:
-    """Depth and number of values are bounded before objects are made of them."""
+    """Depth and number of values are bounded before objects are created."""
     started = time.process_time()
     with pytest.raises(UnreadableJson):
         read_json(text)
     assert time.process_time() - started < 2
 
 
-def test_separators_inside_of_strings_count_for_nothing() -> None:
+def test_separators_inside_of_strings_do_not_count() -> None:
     """An answer may consist of commas and brackets."""
     answer = 'a "quoted\\" [,{' * 200_000
     assert read_json(json.dumps({"text": answer}).encode()) == {"text": answer}
@@ -318,16 +320,16 @@ async def test_a_bad_line_costs_its_own_result(garbage: list[bytes], cut: int) -
     assert found[-1] == {"custom_id": "2"}
 
 
-async def test_a_file_that_breaks_off_is_not_at_its_end() -> None:
-    """Else what was cut off would count as not answered, and be paid for again."""
+async def test_a_truncated_file_is_an_error() -> None:
+    """Otherwise the missing results would count as unanswered, and be paid for again."""
     assert await results_of(b'{"a": 1}\n{"a"', b": 2}") == [{"a": 1}, {"a": 2}]
     for end in (b'{"a":', b"x" * 500):
         with pytest.raises(BrokenResultFile):
             await results_of(b'{"a": 1}\n', end)
 
 
-async def test_a_file_that_drips_or_has_no_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within the first wait and a time that its size allows, or after as many lines as can be expected."""
+async def test_a_slow_or_endless_file_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time is bounded by the first wait and its size, its length by the expected number of lines."""
 
     async def dripping() -> AsyncIterator[bytes]:
         for _ in range(200):
@@ -372,12 +374,12 @@ def batches(handler: Any) -> AnthropicBatches:
     return AnthropicBatches(access, anthropic_client(access, transport=httpx2.MockTransport(handler)))
 
 
-async def test_a_redirected_submission_was_turned_away() -> None:
-    """Nothing was created, and asking again would not help: its host is named, and nothing sent there."""
-    asked: list[str] = []
+async def test_a_redirected_submission_is_refused() -> None:
+    """Nothing was created, and a retry would not help: the error names the host, which gets no request."""
+    urls: list[str] = []
 
     def redirecting(request: httpx2.Request) -> httpx2.Response:
-        asked.append(str(request.url))
+        urls.append(str(request.url))
         return httpx2.Response(307, headers={"Location": "http://127.0.0.1:9/steal?x=1"})
 
     made = batches(redirecting)
@@ -388,26 +390,26 @@ async def test_a_redirected_submission_was_turned_away() -> None:
         await made.retrieve("b")
     with pytest.raises(SubmissionRejected):
         [each async for each in made.results("b")]
-    assert {httpx2.URL(url).host for url in asked} == {"provider.test"}
+    assert {httpx2.URL(url).host for url in urls} == {"provider.test"}
 
 
-async def test_results_are_asked_for_where_the_batch_was_submitted() -> None:
-    """An address of results that names another host is not used."""
-    asked: list[str] = []
+async def test_results_are_fetched_from_the_host_of_the_submission() -> None:
+    """A results address on another host is not used."""
+    urls: list[str] = []
 
     def answering(request: httpx2.Request) -> httpx2.Response:
-        asked.append(str(request.url))
+        urls.append(str(request.url))
         return httpx2.Response(200, stream=Body([b'{"custom_id": "a", "result": 5}\nnot JSON\n']))
 
     [found] = [each async for each in batches(answering).results("b/../c")]
-    assert (found.custom_id, asked) == (
+    assert (found.custom_id, urls) == (
         "a",
         ["http://provider.test/v1/messages/batches/b%2F..%2Fc/results"],
     )
 
 
-async def test_a_list_without_end_is_given_up() -> None:
-    """A provider that always has another page does not hold up the coordinator."""
+async def test_an_endless_list_is_bounded() -> None:
+    """A provider that always has another page does not block the coordinator."""
     counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
     batch = {"id": "b", "created_at": "2030-01-01T00:00:00Z", "processing_status": "ended"}
     page = {

@@ -1,4 +1,4 @@
-"""Models as targets, on the official SDKs, with a transport that reports what a provider might."""
+"""Models as targets, on the official SDKs, with a transport that returns scripted replies."""
 
 import asyncio
 import gzip
@@ -79,7 +79,7 @@ STREAM = {"anthropic": sse("anthropic", EVENTS), "openai": sse("openai", CHUNKS)
 
 
 class Pieces(httpx2.AsyncByteStream):
-    """A body that comes in pieces, and perhaps breaks off."""
+    """A body that arrives in pieces, and may break off."""
 
     def __init__(self, pieces: list[bytes], error: Exception | None = None) -> None:
         self.pieces, self.error, self.is_closed = pieces, error, False
@@ -121,13 +121,13 @@ def question(**more: Any) -> TargetRequest:
 
 
 async def fault(name: str, handler: Handler, **options: Any) -> CallFault:
-    asked = target(name, handler, **options)
+    model = target(name, handler, **options)
     try:
         with pytest.raises(CallFault) as caught:
-            await asked.call(question())
+            await model.call(question())
     finally:
-        await asked.aclose()
-    shown = f"{caught.value} {caught.value!r} {caught.value.message} {asked!r} {asked.caller!r}"
+        await model.aclose()
+    shown = f"{caught.value} {caught.value!r} {caught.value.message} {model!r} {model.caller!r}"
     assert KEY not in shown
     return caught.value
 
@@ -135,36 +135,36 @@ async def fault(name: str, handler: Handler, **options: Any) -> CallFault:
 @pytest.mark.parametrize("name", MODELS)
 async def test_an_answer_has_its_text_and_its_cost(name):
     """Text, tokens, dollars and latency are in the answer."""
-    asked = target(name, replying(200, REPLY[name]), prices={"input": 10, "output": 100})
-    answer = (await asked.call(question())).answer
+    model = target(name, replying(200, REPLY[name]), prices={"input": 10, "output": 100})
+    answer = (await model.call(question())).answer
     assert (answer.output, answer.usage) == ("Paris", p.TokenUsage(1_000, 100))
     assert answer.cost_usd == pytest.approx(0.02)
     assert answer.latency_ms > 0
-    await asked.aclose()
+    await model.aclose()
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_prices_are_known_without_being_reported(name):
-    """The list has the well-known models."""
-    asked = target(name, replying(200, REPLY[name]))
-    assert (await asked.call(question())).answer.cost_usd > 0
-    await asked.aclose()
+async def test_prices_of_well_known_models_are_built_in(name):
+    """A target without the option `prices` has a cost."""
+    model = target(name, replying(200, REPLY[name]))
+    assert (await model.call(question())).answer.cost_usd > 0
+    await model.aclose()
 
 
 @pytest.mark.parametrize("name", MODELS)
 async def test_the_key_the_conversation_and_every_parameter_reach_the_provider(name):
-    """One request, no retries of the SDK's own, unknown parameters for the provider to judge."""
+    """There is one request, without the SDK's own retries; unknown parameters are passed on."""
     seen: list[httpx2.Request] = []
 
     def handler(request: httpx2.Request) -> httpx2.Response:
         seen.append(request)
         return replying(200, REPLY[name])(request)
 
-    asked = target(
+    model = target(
         name, handler, system="Be brief.", parameters={"top_k": 3, "max_tokens": 7}, headers={"X-Team": "a"}
     )
-    await asked.call(question(history=(("Hi", "Hello"),)))
-    await asked.aclose()
+    await model.call(question(history=(("Hi", "Hello"),)))
+    await model.aclose()
     [request] = seen
     body = json.loads(request.content)
     assert request.headers["authorization"] == f"Bearer {KEY}"
@@ -187,15 +187,15 @@ async def test_the_openai_organization_is_sent_only_to_openai(monkeypatch):
         return replying(200, COMPLETION)(request)
 
     for name in ("groq", "openai"):
-        asked = target(name, handler)
-        await asked.call(question())
-        await asked.aclose()
+        model = target(name, handler)
+        await model.call(question())
+        await model.aclose()
     assert [request.headers.get("openai-organization") for request in seen] == [None, "org-1"]
 
 
 @pytest.mark.parametrize("name", BOTH)
 async def test_a_stream_comes_to_the_same_answer(name):
-    """Streamed or not, the record is the same."""
+    """The answer is the same, streamed or not."""
     whole, streamed = (
         target(name, replying(200, REPLY[name])),
         target(name, streaming(STREAM[name]), stream=True),
@@ -206,22 +206,22 @@ async def test_a_stream_comes_to_the_same_answer(name):
     await streamed.aclose()
 
 
-async def test_a_long_answer_is_streamed_without_being_reported():
-    """Above the limit for replies in one piece the request itself asks for a stream."""
+async def test_a_long_answer_is_streamed_without_an_option():
+    """Above the limit for non-streamed replies the request itself enables streaming."""
     bodies: list[Any] = []
 
     def handler(request: httpx2.Request) -> httpx2.Response:
         bodies.append(json.loads(request.content))
         return streaming(STREAM["anthropic"])(request)
 
-    asked = target("anthropic", handler, parameters={"max_tokens": 30_000})
-    assert (await asked.call(question())).answer.output == "Paris"
+    model = target("anthropic", handler, parameters={"max_tokens": 30_000})
+    assert (await model.call(question())).answer.output == "Paris"
     assert bodies[0]["stream"] is True
-    await asked.aclose()
+    await model.aclose()
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_headers_report_of_limits_comes_with_the_reply(stream):
+async def test_limits_in_headers_are_returned_with_the_reply(stream):
     """Lanes learn from every answer, streamed or not."""
     headers = {
         "content-type": "text/event-stream" if stream else "application/json",
@@ -234,17 +234,17 @@ async def test_what_headers_report_of_limits_comes_with_the_reply(stream):
             return httpx2.Response(200, headers=headers, stream=Pieces(STREAM["anthropic"]))
         return httpx2.Response(200, headers=headers, json=MESSAGE)
 
-    asked = target("anthropic", handler, stream=stream)
-    limits = (await asked.call(question())).limits
+    model = target("anthropic", handler, stream=stream)
+    limits = (await model.call(question())).limits
     assert limits is not None
     assert limits.requests == Headroom(50, 49)
-    await asked.aclose()
+    await model.aclose()
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", BOTH)
-async def test_a_compressed_reply_without_its_end_is_worth_another_try(name, stream):
-    """What was cut off may have been a part of the answer."""
+async def test_a_compressed_reply_without_its_end_is_a_transient_error(name, stream):
+    """The missing bytes may have been a part of the answer."""
     events = b"".join(STREAM[name][:-1])  # the SDK of OpenAI reads nothing after its last event
     body = gzip.compress(events if stream else json.dumps(REPLY[name]).encode())[:-1]
     kind = "text/event-stream" if stream else "application/json"
@@ -279,8 +279,8 @@ def error(type_: str, message: str = "") -> dict[str, Any]:
         ("anthropic", 413, b"", "prompt_too_long", "shorten it"),
     ],
 )
-async def test_what_will_not_get_better_reports_what_to_do(name, status, body, kind, reported):
-    """A wrong key, a wrong name and a long prompt fail at once, with advice."""
+async def test_a_permanent_error_has_the_remedy(name, status, body, kind, reported):
+    """A wrong key, a wrong model and a long prompt fail at once."""
     for stream in (False, True):
         got = await fault(name, replying(status, body), stream=stream)
         assert (type(got), got.kind) == (Permanent, kind)
@@ -289,8 +289,8 @@ async def test_what_will_not_get_better_reports_what_to_do(name, status, body, k
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", BOTH)
-async def test_a_rate_limit_reports_how_long_and_how_much(name, stream):
-    """Retry-After and the headers of the limits travel with the fault, and no call is made again here."""
+async def test_a_rate_limit_carries_its_retry_after_and_limits(name, stream):
+    """Retry-After and the limits in headers are fields of the error, and no second call is made here."""
     calls = 0
 
     def handler(request: httpx2.Request) -> httpx2.Response:
@@ -343,8 +343,8 @@ async def test_a_failed_connection_is_unreachable(name, raised, stream):
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_a_slow_answer_is_no_broken_lane(name):
-    """Running out of time while reading is transient, and no more."""
+async def test_a_slow_answer_does_not_count_against_the_lane(name):
+    """A read time-out is only a transient error."""
 
     def handler(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ReadTimeout("slow", request=request)
@@ -358,15 +358,15 @@ async def test_a_slow_answer_is_no_broken_lane(name):
     [b"", b"<html>gateway</html>", b"[]", b"{}", b'"Paris"', b"\xff\xfe", b'{"content": "Paris"}', b"{"],
 )
 @pytest.mark.parametrize("name", BOTH)
-async def test_garbage_is_never_an_answer(name, body):
-    """A reply that is none may be one next time."""
+async def test_an_invalid_reply_is_never_an_answer(name, body):
+    """It is a transient error."""
     got = await fault(name, replying(200, body))
     assert (type(got), got.kind) == (Transient, "invalid_response")
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_garbage_in_the_place_of_a_stream_is_none_either(name):
-    """A page of a gateway has no end that a stream would have."""
+async def test_an_invalid_reply_in_place_of_a_stream_is_no_answer(name):
+    """A gateway's page lacks the final event of a stream."""
     got = await fault(name, replying(200, b"<html>gateway</html>", content_type="text/html"), stream=True)
     assert isinstance(got, Transient)
 
@@ -374,7 +374,7 @@ async def test_garbage_in_the_place_of_a_stream_is_none_either(name):
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("error_", [None, httpx2.RemoteProtocolError("peer closed connection")])
 async def test_a_stream_that_breaks_off_is_no_answer(name, error_):
-    """However the connection ends, half an answer is thrown away, and the fault reports how much of it."""
+    """However the connection ends, the partial answer is dropped, and the error has its length."""
     got = await fault(name, streaming(STREAM[name][: 3 if name == "anthropic" else 2], error_), stream=True)
     assert (type(got), got.kind) == (Unreachable, "broken_stream")
     assert "3 characters had come, which are no answer, and what they cost is not counted" in got.message
@@ -393,10 +393,8 @@ async def test_a_stream_that_breaks_off_is_no_answer(name, error_):
         ("openai", b"data: [1]\n\n", Transient),
     ],
 )  # fmt: skip
-async def test_an_error_in_the_middle_of_a_stream_is_what_it_would_have_been_at_its_beginning(
-    name, piece, class_
-):
-    """Its type stands for the status that it no longer has."""
+async def test_an_error_in_the_middle_of_a_stream_is_classified_like_one_at_its_start(name, piece, class_):
+    """Its type replaces the status, which was sent before."""
     got = await fault(name, streaming([*STREAM[name][:3], piece]), stream=True)
     assert type(got) is class_
 
@@ -408,14 +406,14 @@ async def test_an_error_in_the_middle_of_a_stream_is_what_it_would_have_been_at_
         ("openai", {"choices": [{"finish_reason": "content_filter", "message": {"content": "I…"}}]}),
     ],
 )
-async def test_what_a_filter_cut_off_is_no_answer(name, body):
-    """The provider stopped the model: that will not get better, and half an answer is not scored."""
+async def test_an_answer_stopped_by_a_filter_is_no_answer(name, body):
+    """It is a permanent error, and the partial answer is not scored."""
     got = await fault(name, replying(200, body))
     assert (type(got), got.kind) == (Permanent, "content_filter")
 
 
 async def test_cancelling_closes_the_stream():
-    """Anyone stops waiting leaves no connection behind."""
+    """A cancelled call leaves no connection open."""
 
     class Endless(Pieces):
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -427,18 +425,18 @@ async def test_cancelling_closes_the_stream():
     begun = asyncio.Event()
     body = Endless(STREAM["anthropic"][:3])
     headers = {"content-type": "text/event-stream"}
-    asked = target("anthropic", lambda _: httpx2.Response(200, headers=headers, stream=body), stream=True)
-    task = asyncio.create_task(asked.call(question()))
+    model = target("anthropic", lambda _: httpx2.Response(200, headers=headers, stream=body), stream=True)
+    task = asyncio.create_task(model.call(question()))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert body.is_closed
-    await asked.aclose()
+    await model.aclose()
 
 
 async def test_many_calls_at_once_share_one_client(monkeypatch):
-    """It is made at the first call, not with the target, and only once."""
+    """It is created at the first call, not with the target, and only once."""
     made: list[object] = []
 
     def counted(access: ModelEndpoint, **more: Any) -> object:
@@ -446,11 +444,11 @@ async def test_many_calls_at_once_share_one_client(monkeypatch):
         return anthropic_client(access, **more)
 
     monkeypatch.setattr(model_calls, "anthropic_client", counted)
-    asked = target("anthropic", replying(200, MESSAGE))
+    model = target("anthropic", replying(200, MESSAGE))
     assert made == []
-    await asyncio.gather(*(asked.call(question()) for _ in range(5)))
+    await asyncio.gather(*(model.call(question()) for _ in range(5)))
     assert len(made) == 1
-    await asked.aclose()
+    await model.aclose()
 
 
 async def test_a_target_that_was_never_called_closes_without_error():
@@ -459,8 +457,8 @@ async def test_a_target_that_was_never_called_closes_without_error():
 
 
 async def test_a_key_is_known_as_a_secret_once_a_model_is_called_with_it():
-    """Even an answer may not carry the key into the log."""
+    """The key is redacted even in an answer."""
     reply = {**MESSAGE, "content": [{"type": "text", "text": f"my key is {KEY}"}]}
-    asked = target("anthropic", replying(200, reply))
-    assert redact((await asked.call(question())).answer.output) == "my key is ***"
-    await asked.aclose()
+    model = target("anthropic", replying(200, reply))
+    assert redact((await model.call(question())).answer.output) == "my key is ***"
+    await model.aclose()

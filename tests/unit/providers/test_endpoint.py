@@ -1,4 +1,4 @@
-"""The table of providers: who they are, which rate limit a call falls under, and what it costs."""
+"""The table of providers: their names, the scope of their rate limits, and their prices."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ def environ(name: str) -> dict[str, str]:
 
 
 def test_all_seventeen_providers_are_there():
-    """Every provider of the reference has a row, called by the name that people type."""
+    """Every provider of the reference has a row, under the name that users type."""
     assert set(PROVIDERS) == {
         "openai", "azure", "bedrock", "gemini", "anthropic", "xai", "groq", "deepseek", "qwen", "ollama",
         "fireworks", "mistral", "together", "lepton", "cerebras", "replicate", "baseten",
@@ -36,15 +36,15 @@ def test_all_seventeen_providers_are_there():
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_every_row_reports_how_it_is_called_or_what_to_do_instead(name):
-    """A provider has an SDK and an address, or a sentence that leads on."""
+def test_every_row_has_an_address_or_an_alternative(name):
+    """A provider has an SDK and an address, or a sentence that names the alternative."""
     row = PROVIDERS[name]
     assert (row.sdk and row.base_url.startswith("http")) or (row.instead and "{type:" in row.instead)
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_model_is_named_by_its_provider_wherever_models_have_slashes(name):
-    """`PROVIDER/MODEL` is a target of that provider, and its label is what was typed."""
+    """`PROVIDER/MODEL` is a target of that provider, and its label is the same text."""
     spec = parse_target(f"{name}/org/model-1:free")
     assert (spec.type, spec.options, spec.label) == (
         name,
@@ -55,14 +55,14 @@ def test_a_model_is_named_by_its_provider_wherever_models_have_slashes(name):
     assert parse_target({"type": name, "model": "m"}).label == f"{name}/m"
 
 
-def test_what_names_no_provider_is_none():
+def test_a_text_without_a_provider_gives_none():
     """Paths and addresses are not taken for models."""
     assert [split_model(text) for text in ("openai", "openai/", "unknown/model", "/x")] == [None] * 4
 
 
 @pytest.mark.parametrize("name", NOT_YET)
-def test_a_provider_that_can_not_be_called_reports_what_to_do(name):
-    """The refusal comes where the batch is submitted, with a way that works."""
+def test_a_provider_that_can_not_be_called_is_refused_with_an_alternative(name):
+    """The error comes at submission, with a way that works."""
     with pytest.raises(ValueError, match=r"can't be called by its name.*type: (openai|http)"):
         target_type(name).check({"model": "m"})
 
@@ -81,7 +81,7 @@ def test_a_provider_that_can_not_be_called_reports_what_to_do(name):
     ],
 )
 def test_limits_that_are_not_only_by_account_are_in_the_table(name, counted):
-    """What a provider counts by is data."""
+    """The scope of a provider's limits is data."""
     assert counted in PROVIDERS[name].scope
 
 
@@ -98,8 +98,8 @@ def test_limits_that_are_not_only_by_account_are_in_the_table(name, counted):
         ("together", "meta/llama", "all"),
     ],
 )
-def test_what_shares_a_limit_has_one_name(name, model, scope):
-    """Anthropic counts groups of models, OpenAI each model, others the account alone."""
+def test_models_that_share_a_limit_have_one_scope(name, model, scope):
+    """Anthropic limits groups of models, OpenAI each model, others the account alone."""
     assert scope_of(PROVIDERS[name], model) == scope
 
 
@@ -120,7 +120,7 @@ def test_a_lane_names_provider_account_and_scope_and_no_key(name):
 
 
 def test_another_host_is_another_lane():
-    """Anyone puts a server of their own behind a provider's name shares no limit with the provider."""
+    """A self-hosted server under a provider's name shares no limit with the provider."""
     options = {"model": "m", "base_url": "http://127.0.0.1:8080/v1", "account": "a"}
     assert endpoint_of("openai", options, {"OPENAI_API_KEY": KEY}).lane == "openai:a:m@127.0.0.1:8080"
     by_variable = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://h:1"}
@@ -130,13 +130,13 @@ def test_another_host_is_another_lane():
 
 @pytest.mark.parametrize("name", [name for name in CALLABLE if PROVIDERS[name].key_variable])
 def test_a_missing_key_is_named_by_its_variable(name):
-    """Anyone starts an executor without the key is reported which variable to set."""
+    """The error names the variable to set."""
     with pytest.raises(ValueError, match=PROVIDERS[name].key_variable):
         endpoint_of(name, {"model": "m"}, {"OTHER_KEY": KEY})
 
 
-def test_a_key_may_have_a_variable_of_its_own_but_none_of_ours():
-    """Several accounts of one provider have a variable each; what is Scoreline's own is out of reach."""
+def test_a_key_may_have_a_variable_of_its_own_but_none_of_scoreline():
+    """Several accounts of one provider have a variable each; Scoreline's own variables are refused."""
     options = {"model": "m", "key_variable": "TEAM_API_KEY"}
     assert endpoint_of("openai", options, {"TEAM_API_KEY": KEY}).key == KEY
     for variable in ("EVAL_REDIS_KEY", "HOME", "lower_key"):
@@ -145,7 +145,7 @@ def test_a_key_may_have_a_variable_of_its_own_but_none_of_ours():
 
 
 def test_a_key_is_in_no_representation():
-    """What is logged of an access reports nothing."""
+    """The representation of an endpoint, which may be logged, does not hold it."""
     access = endpoint_of("openai", {"model": "m"}, {"OPENAI_API_KEY": KEY})
     assert KEY not in repr(access) + str(access)
 
@@ -167,8 +167,8 @@ def test_a_password_in_an_address_is_shown_nowhere():
     assert "hunter2" not in repr(access)
 
 
-def test_words_that_begin_like_keys_are_let_through():
-    """A prompt may speak of libraries and constraints."""
+def test_words_that_begin_like_keys_are_allowed():
+    """A prompt may mention libraries and constraints."""
     options: JsonValue = {
         "system": "Use sk-learn-based-classification and pk_constraint_violation_handling.",
         "max_tokens": 1,
@@ -186,7 +186,7 @@ def test_words_that_begin_like_keys_are_let_through():
     ],
 )
 def test_a_key_among_the_options_is_refused_and_not_repeated(options, where):
-    """Specs are stored: the option is named, the variable is, the key is not."""
+    """Specs are stored: the error names the option and the variable, not the key."""
     assert find_key(options) == where
     with pytest.raises(ValueError, match=r"environment, as OPENAI_API_KEY") as caught:
         target_type("openai").check(options)
@@ -210,14 +210,14 @@ def test_a_key_among_the_options_is_refused_and_not_repeated(options, where):
         ("model", "a model}", "model"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_with_a_sentence(option, value, match):
-    """The sentence names the option."""
+def test_options_that_make_no_sense_are_refused(option, value, match):
+    """The error names the option."""
     with pytest.raises(ValueError, match=match):
         target_type("openai").check({"model": "m", option: value})
 
 
-def test_a_missing_sdk_reports_what_to_install(monkeypatch):
-    """Anyone installed without the extra is reported so when submitting, and executors report the same."""
+def test_a_missing_sdk_is_an_error_with_the_install_command(monkeypatch):
+    """The same error comes at submission and from executors."""
     monkeypatch.setattr("providers.clients.find_spec", lambda name: None)
     here = ExecutionEnvironment(environ={"ANTHROPIC_API_KEY": KEY})
     for ask in (lambda: target_type("anthropic").check({"model": "m"}),
@@ -227,14 +227,14 @@ def test_a_missing_sdk_reports_what_to_install(monkeypatch):
 
 
 def test_an_http_target_has_the_lane_of_its_host():
-    """Servers that are not in the table are known by their host and port."""
+    """Servers outside the table are identified by host and port."""
     assert (
         HTTP.lane({"url": "https://example.org:8443/x"}, ExecutionEnvironment()) == "http:example.org:8443"
     )
     assert HTTP.tokens({}) == 0
 
 
-def test_tokens_cost_what_the_price_reports_and_half_of_it_in_a_batch():
+def test_tokens_cost_the_listed_price_and_half_of_it_in_a_batch():
     """A million tokens of each at 3 and 15 dollars are 18 dollars, or 9."""
     usage = TokenUsage(1_000_000, 1_000_000)
     assert cost_of(usage, Price(3, 15)) == 18
@@ -242,7 +242,7 @@ def test_tokens_cost_what_the_price_reports_and_half_of_it_in_a_batch():
     assert cost_of(usage, None) == 0
 
 
-def test_the_first_pattern_that_fits_is_the_price():
+def test_the_first_pattern_that_matches_is_the_price():
     """Narrow patterns come before wide ones."""
     lines = (PriceRule("openai/gpt-x-mini*", 1, 2), PriceRule("openai/gpt-x*", 3, 4))
     assert find_price(lines, "openai", "gpt-x-mini-2026") == Price(1, 2)
@@ -250,8 +250,8 @@ def test_the_first_pattern_that_fits_is_the_price():
     assert find_price(lines, "openai", "other") is None
 
 
-def test_our_own_list_is_dated_and_names_only_providers_of_the_table():
-    """The list reports that prices change, and each of its lines can be found."""
+def test_the_built_in_price_list_is_dated_and_names_only_known_providers():
+    """Each of its lines matches a model."""
     assert price_of("anthropic", "claude-haiku-4-5", {}) == Price(1.0, 5.0)
     assert price_of("ollama", "llama3", {}) == Price(0.0, 0.0)
     document = json.loads(prices._OURS.read_text())
@@ -260,8 +260,8 @@ def test_our_own_list_is_dated_and_names_only_providers_of_the_table():
     assert {line["models"].partition("/")[0] for line in document["prices"]} <= set(PROVIDERS)
 
 
-def test_an_unknown_model_costs_nothing_and_reports_so_once(caplog):
-    """A missing price is no fault, and no flood of warnings either."""
+def test_an_unknown_model_costs_nothing_with_one_warning(caplog):
+    """A missing price is no error, and is logged once."""
     with caplog.at_level(logging.WARNING, logger="providers.prices"):
         assert price_of("openai", "never-received-of", {}) is None
         assert price_of("openai", "never-received-of", {}) is None
@@ -270,8 +270,8 @@ def test_an_unknown_model_costs_nothing_and_reports_so_once(caplog):
     ]
 
 
-def test_prices_of_ones_own_come_first(tmp_path):
-    """A file named in EVAL_PRICES overrides the list; one that is none is refused with a sentence."""
+def test_configured_prices_come_first(tmp_path):
+    """A file named in EVAL_PRICES overrides the list; an invalid file is refused with an error."""
     file = tmp_path / "prices.json"
     file.write_text('{"prices": [{"models": "anthropic/*", "input": 7, "output": 8}]}')
     assert price_of("anthropic", "claude-haiku-4-5", {"EVAL_PRICES": str(file)}) == Price(7, 8)
@@ -285,5 +285,5 @@ def test_prices_of_ones_own_come_first(tmp_path):
 
 
 def test_only_two_sdks_are_needed():
-    """All that can be called is called by one of the official clients."""
+    """Every callable provider uses one of the official clients."""
     assert {PROVIDERS[name].sdk for name in CALLABLE} == set(Sdk)

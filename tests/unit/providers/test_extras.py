@@ -34,7 +34,7 @@ def clone(tmp_path: Path) -> Path:
 def test_an_installation_from_a_clone_is_extended_from_there(
     tmp_path: Path, clone: Path, editable: bool, flag: str
 ) -> None:
-    """By its absolute path, quoted for the shell; an editable installation stays editable."""
+    """The command has its absolute path, quoted for the shell; an editable installation stays editable."""
     found = installed(tmp_path, {"url": clone.as_uri(), "dir_info": {"editable": editable}})
     command = command_for(found, ("otel", "providers"), source=tmp_path / "site-packages")
     assert command == f"pip install {flag}'{clone}[otel,providers]'"
@@ -42,12 +42,12 @@ def test_an_installation_from_a_clone_is_extended_from_there(
 
 
 def test_packages_imported_from_a_clone_without_metadata_name_the_clone(clone: Path) -> None:
-    """Such as with PYTHONPATH."""
+    """PYTHONPATH is such a case."""
     assert command_for(None, OTEL, source=clone) == f"pip install '{clone}[otel]'"
 
 
 def test_any_other_installation_is_extended_by_name(tmp_path: Path) -> None:
-    """From an index, or from a clone that is gone."""
+    """It came from an index, or from a clone that is gone."""
     source = tmp_path / "site-packages"
     for number, recorded in enumerate((None, {"url": "file:///gone", "dir_info": {}})):
         found = installed(tmp_path / str(number), recorded)

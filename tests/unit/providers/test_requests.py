@@ -1,4 +1,4 @@
-"""What goes to providers and what comes back, as plain data: requests, replies, headers, refusals."""
+"""Requests to providers and their replies as plain data: bodies, headers, errors."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -98,17 +98,17 @@ def test_an_answer_that_may_take_minutes_is_streamed(limit, streamed):
 
 
 def test_a_message_is_its_texts_its_tokens_and_why_it_ended():
-    """Thoughts are no answer; tokens read from the cache are input, too."""
+    """Thinking blocks are no part of the answer; tokens read from the cache count as input."""
     assert answer_of(MESSAGE) == ("Paris", TokenUsage(15, 2), "end_turn")
 
 
-def test_a_completion_is_read_alike():
+def test_a_completion_is_parsed_to_the_same_answer():
     """OpenAI's format yields the same answer."""
     assert answer_of(COMPLETION) == ("Paris", TokenUsage(10, 2), "stop")
 
 
-def test_a_model_may_report_nothing_and_may_refuse():
-    """An empty answer is one; so is a refusal in the model's own words; a filter's is not."""
+def test_an_empty_answer_and_a_refusal_are_answers():
+    """The model's own refusal is an answer; a filter's is not."""
     assert answer_of({**MESSAGE, "content": []}).output == ""
     refusal = {"content": None, "refusal": "I won't."}
     assert answer_of({"choices": [{"finish_reason": "stop", "message": refusal}]}).output == "I won't."
@@ -139,8 +139,8 @@ def test_a_model_may_report_nothing_and_may_refuse():
         {**COMPLETION, "usage": {"prompt_tokens": -1}},
     ],
 )
-def test_a_reply_that_is_none_is_distinguished_from_an_answer(garbage):
-    """Nothing that lacks a part of a reply is scored as if it were one."""
+def test_an_incomplete_reply_is_an_error(garbage):
+    """A reply that lacks a part is not scored."""
     with pytest.raises(InvalidReply):
         answer_of(garbage)
 
@@ -181,8 +181,8 @@ CHUNKS = [
     ("sdk", "pieces", "whole"),
     [(Sdk.ANTHROPIC, MESSAGE_EVENTS, MESSAGE), (Sdk.OPENAI, CHUNKS, COMPLETION)],
 )
-def test_a_stream_comes_to_what_the_reply_in_one_piece_would_have_been(sdk, pieces, whole):
-    """Text, tokens and the reason of the end are the same, whichever way they came."""
+def test_a_stream_gives_the_same_reply_as_a_single_response(sdk, pieces, whole):
+    """Text, tokens and finish reason are the same."""
     gathered = gathering(sdk)
     for piece in pieces:
         gathered.add(piece)
@@ -193,8 +193,8 @@ def test_a_stream_comes_to_what_the_reply_in_one_piece_would_have_been(sdk, piec
 @pytest.mark.parametrize(
     ("sdk", "pieces"), [(Sdk.ANTHROPIC, MESSAGE_EVENTS[:-1]), (Sdk.OPENAI, CHUNKS[:3])]
 )
-def test_a_stream_without_its_end_is_not_whole(sdk, pieces):
-    """However much has come, what breaks off has not ended."""
+def test_a_stream_without_its_end_is_incomplete(sdk, pieces):
+    """This holds however much has arrived."""
     gathered = gathering(sdk)
     for piece in pieces:
         gathered.add(piece)
@@ -215,7 +215,7 @@ def text_delta(text: str) -> dict[str, object]:
     ],
 )
 def test_a_stream_keeps_no_more_text_than_an_answer_may_have(sdk, begun, piece):
-    """A stream may have far more bytes than its text: what is kept of it is bounded while it comes."""
+    """A stream may have far more bytes than its text, so the kept text is bounded while it arrives."""
     gathered = gathering(sdk)
     for each in (*begun, *[piece] * (MAX_TEXT // 1_024)):
         gathered.add(each)
@@ -224,8 +224,8 @@ def test_a_stream_keeps_no_more_text_than_an_answer_may_have(sdk, begun, piece):
     assert caught.value.kind == "too_large"
 
 
-def test_of_a_stream_only_what_is_read_is_kept():
-    """Names that no reader knows, and blocks without number, fill no memory."""
+def test_unread_parts_of_a_stream_are_not_kept():
+    """Unknown fields, and any number of blocks, fill no memory."""
     gathered = gathering(Sdk.ANTHROPIC)
     for piece in MESSAGE_EVENTS:
         gathered.add(piece)
@@ -251,8 +251,8 @@ def test_of_a_stream_only_what_is_read_is_kept():
         (Sdk.OPENAI, {"choices": ["x"]}),
     ],
 )
-def test_a_piece_that_is_none_is_reported(sdk, piece):
-    """Garbage in a stream is garbage."""
+def test_an_invalid_piece_is_an_error(sdk, piece):
+    """A stream with an invalid event is an invalid reply."""
     with pytest.raises(InvalidReply):
         gathering(sdk).add(piece)
 
@@ -261,19 +261,19 @@ def test_a_piece_that_is_none_is_reported(sdk, piece):
     ("text", "seconds"),
     [("1s", 1), ("6m0s", 360), ("20ms", 0.02), ("1h2m3s", 3_723), ("1.5s", 1.5), ("2d", 172_800), ("7", 7)],
 )
-def test_lengths_of_time_are_read_as_openai_writes_them(text, seconds):
+def test_durations_are_parsed_in_openais_format(text, seconds):
     """`6m0s` is six minutes, and `20ms` is not twenty minutes."""
     assert duration(text) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1x", "nan", "m"])
-def test_what_is_no_length_of_time_is_none(text):
-    """Nonsense in a header is no limit."""
+def test_an_invalid_duration_gives_none(text):
+    """An invalid header sets no limit."""
     assert duration(text) is None
 
 
-def test_anthropic_reports_its_limits_as_moments():
-    """A reset is how long until then, on the provider's clock where it reports its date."""
+def test_anthropic_reports_its_limits_as_timestamps():
+    """A reset is a duration from the provider's Date header, where there is one."""
     headers = {
         "Anthropic-RateLimit-Requests-Limit": "50",
         "anthropic-ratelimit-requests-remaining": "49",
@@ -289,8 +289,8 @@ def test_anthropic_reports_its_limits_as_moments():
     assert wait_for(wanted) == timedelta(seconds=60)
 
 
-def test_openai_reports_them_as_lengths_of_time():
-    """And Groq's limit of requests is by the day, so it is not taken for one by the minute."""
+def test_openai_reports_its_limits_as_durations():
+    """Groq's request limit is per day, so it is not taken for one per minute."""
     headers = {
         "x-ratelimit-limit-requests": "60",
         "x-ratelimit-remaining-requests": "59",
@@ -395,7 +395,7 @@ def anthropic_error(type_: str, message: str = "") -> dict[str, object]:
     ],
 )
 def test_every_refusal_has_its_class_and_kind(status, body, of, kind):
-    """What to do about a refusal is one table, the same for both SDKs and for the middle of a stream."""
+    """One table classifies errors, the same for both SDKs and for the middle of a stream."""
     failure = classify_error(parse_error(status, body), ANTHROPIC_ACCESS)
     assert (failure.of, failure.kind) == (of, kind)
 
@@ -410,7 +410,7 @@ def test_every_refusal_has_its_class_and_kind(status, body, of, kind):
         (400, f"strange {KEY}", "check the parameters"),
     ],
 )
-def test_a_message_reports_what_to_do_and_never_the_key(status, message, help_):
+def test_a_message_has_the_remedy_and_never_the_key(status, message, help_):
     """The key is redacted even where the provider repeats it."""
     with knowing(KEY):
         failure = classify_error(parse_error(status, {"error": {"message": message}}), OPENAI_ACCESS)
@@ -427,7 +427,7 @@ def test_a_message_reports_what_to_do_and_never_the_key(status, message, help_):
     ],
 )
 def test_a_wrong_address_is_distinguished_from_a_wrong_model(body, kind):
-    """A 404 from an address of the user's own that names no model is about the address."""
+    """A 404 from a configured address that names no model is about the address."""
     access = replace(OPENAI_ACCESS, base_url="http://127.0.0.1:9/v2")
     failure = classify_error(parse_error(404, body), access)
     assert failure.kind == kind
@@ -435,9 +435,9 @@ def test_a_wrong_address_is_distinguished_from_a_wrong_model(body, kind):
     assert ("OPENAI_BASE_URL" in failure.message) == (kind == "wrong_base_url")
 
 
-def test_patience_is_passed_on_and_overload_has_some_of_its_own():
-    """A provider that reports how long is believed; one that is overloaded is left alone for a while."""
-    asked = classify_error(parse_error(429, None), OPENAI_ACCESS, retry_after=timedelta(seconds=9))
-    assert asked.retry_after == timedelta(seconds=9)
+def test_retry_after_is_kept_and_overload_has_a_default():
+    """A provider's Retry-After is used; an overloaded provider without one gets a pause."""
+    limited = classify_error(parse_error(429, None), OPENAI_ACCESS, retry_after=timedelta(seconds=9))
+    assert limited.retry_after == timedelta(seconds=9)
     assert classify_error(parse_error(529, None), ANTHROPIC_ACCESS).retry_after == timedelta(seconds=5)
     assert classify_error(parse_error(429, None), OPENAI_ACCESS).retry_after is None

@@ -35,7 +35,7 @@ SLOTS = replace(SETTINGS, slots=8)
 
 
 class CountedBudgets(MemoryBudgets):
-    """Accounts that count how often they are asked."""
+    """Accounts that count their requests."""
 
     requests = 0
 
@@ -76,7 +76,7 @@ async def ended(stage: Stage, many: int) -> int:
 
 @virtually
 async def test_a_batch_without_a_budget_makes_no_request() -> None:
-    """It pays nothing for budgets that others have."""
+    """Budgets of other batches cost it nothing."""
     stage, budgets = staged()
     await stage.register()
     await stage.queue("e0")
@@ -120,7 +120,7 @@ async def test_a_budget_is_used_up_and_not_exceeded_whatever_the_slots() -> None
 
 @virtually
 async def test_a_judge_is_reserved_for_and_settled() -> None:
-    """What is begun can be ended: target and judge are reserved together, and both are spend."""
+    """Target and judge are reserved together, so that a started task can finish; both are spend."""
     stage, budgets = staged(JUDGE)
     stage.make_evaluator(JUDGE, None).how = judging(0.02)  # type: ignore[arg-type, attr-defined]
     await limited(budgets, "0.07")
@@ -154,7 +154,7 @@ def judging(usd: float):
     ids=["time-out", "garbage", "server error", "refused", "no answer"],
 )
 def test_a_call_of_unknown_cost_counts_at_what_it_likely_cost(behave, counted) -> None:
-    """Where the provider may have charged for it; a refusal costs nothing, and leaves nothing reserved."""
+    """This holds where the provider may have charged for it; a refusal costs and reserves nothing."""
 
     @virtually
     async def proof() -> None:

@@ -62,8 +62,8 @@ async def test_a_comparison(kind, output, expected, options, passed):
     assert bool(score.reason) is not passed
 
 
-async def test_nothing_to_cut_out_is_a_score_that_reports_why():
-    """An output without the pattern has failed: the reason quotes the pattern and the output."""
+async def test_an_output_without_the_pattern_is_a_failed_score_with_a_reason():
+    """The reason quotes the pattern and the output."""
     score = await judge("exact", "no idea", "1", extract=r"A: (.+)$")
     assert (score.passed, score.score) == (False, 0.0)
     assert score.reason == r"'A: (.+)$' does not match the output: 'no idea'"
@@ -76,28 +76,28 @@ async def test_a_reason_quotes_no_more_than_a_line():
 
 @pytest.mark.parametrize("kind", ["exact", "contains", "regex", "numeric"])
 async def test_a_case_without_an_expected_value_is_a_fault_not_a_score(kind):
-    """Nothing to compare with reports nothing about the answer."""
+    """Without a value to compare with, the evaluator cannot score the answer."""
     with pytest.raises(Permanent, match="has no expected value"):
         await judge(kind, "1")
 
 
 @pytest.mark.parametrize("kind", ["exact", "contains", "regex", "numeric"])
 async def test_an_expected_value_without_the_pattern_is_a_fault_not_a_score(kind):
-    """A slip in the spec or the dataset does not count as a wrong answer, whatever was answered."""
+    """A mistake in the spec or the dataset does not count as a wrong answer."""
     with pytest.raises(Permanent, match="does not match the expected value: 'one'") as caught:
         await judge(kind, "no idea", "one", extract=r"A: (.+)$", expected_extract=r"#### (.+)$")
     assert caught.value.kind == "bad_expected"
 
 
 async def test_an_expected_value_that_is_no_number_is_a_fault_not_a_score():
-    """No one could have given the right number."""
+    """No answer could match it."""
     with pytest.raises(Permanent, match="the expected value is not a number: 'one'") as caught:
         await judge("numeric", "1", "one")
     assert caught.value.kind == "bad_expected"
 
 
-def test_who_needs_an_expected_value_reports_so():
-    """A case is refused at the door where its evaluator could not judge it."""
+def test_an_evaluator_declares_that_it_needs_an_expected_value():
+    """A case that its evaluator could not score is refused at submission."""
     assert evaluator_type("exact").needs_expected
     assert evaluator_type("numeric").needs_expected
     for kind, option in (("contains", "value"), ("regex", "pattern")):
@@ -107,8 +107,8 @@ def test_who_needs_an_expected_value_reports_so():
 
 
 @pytest.mark.parametrize("options", [{"extract": "("}, {"expected_extract": "*"}])
-def test_a_pattern_that_is_none_is_refused_at_once(options):
-    """A typing error in a pattern is reported when the batch is submitted."""
+def test_an_invalid_pattern_is_refused_at_submission(options):
+    """A typo in a pattern is reported when the batch is submitted."""
     with pytest.raises(ValueError, match="is not a regular expression"):
         evaluator_type("exact").check(options)
 
@@ -128,7 +128,7 @@ async def test_a_catastrophic_pattern_is_ended():
 
 
 async def test_a_catastrophic_pattern_on_a_long_text_does_not_stop_the_loop(monkeypatch):
-    """Where the matcher can't be got out of in time, it runs in a process that is killed."""
+    """Where the matcher can't be interrupted in time, it runs in a process that is killed."""
     monkeypatch.setattr("executor.evaluators.extract.PATIENCE", 0.3)
     ticks = 0
 
@@ -169,7 +169,7 @@ def test_off_the_main_thread_patterns_are_limited_too():
 @pytest.mark.parametrize(
     "text", ["", ".", "-", "$", "%", ",", "e5", "1e99999", "--1", "- -1", "nan", "inf", "9" * 500]
 )
-def test_what_is_no_number_is_none(text):
+def test_a_text_that_is_no_number_gives_none(text):
     """Signs without digits, words, and what is too long to be meant."""
     assert number_in(text) is None
 

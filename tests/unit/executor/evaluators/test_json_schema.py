@@ -33,15 +33,15 @@ async def judge(output: str, schema=SCHEMA, **options) -> p.Score:
         ("[" * 100_000, False, "the output is not JSON"),
     ],
 )
-async def test_an_output_fits_or_the_reason_reports_where_it_does_not(output, passed, reason):
+async def test_an_output_matches_or_the_reason_has_the_path_of_the_error(output, passed, reason):
     """The reason is the first error and its path."""
     score = await judge(output)
     assert score.passed is passed
     assert re.search(reason, score.reason)
 
 
-async def test_json_is_cut_out_of_talk():
-    """Models like to talk around their JSON."""
+async def test_json_is_extracted_from_surrounding_text():
+    """Models often write text around their JSON."""
     score = await judge('Sure!\n```json\n{"name": "x"}\n```', extract=r"```json\s([\s\S]+?)```")
     assert score.passed
 
@@ -54,8 +54,8 @@ def test_a_schema_in_a_file_travels_in_the_spec(tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, "{", "[1"])
-def test_a_schema_that_can_not_be_read_is_a_sentence(tmp_path, content):
-    """A missing file and one that is no JSON are reported with its name."""
+def test_an_unreadable_schema_is_an_error_with_its_name(tmp_path, content):
+    """A missing file and one that is not JSON are both errors of one sentence."""
     if content:
         (tmp_path / "s.json").write_text(content)
     with pytest.raises(ValueError, match=r"the schema .*s\.json' can't be read"):
@@ -63,7 +63,7 @@ def test_a_schema_that_can_not_be_read_is_a_sentence(tmp_path, content):
 
 
 @pytest.mark.parametrize("schema", [{"type": "strin"}, {"required": 3}, 7])
-def test_what_is_no_schema_is_refused_at_once(schema):
+def test_an_invalid_schema_is_refused_at_submission(schema):
     """A mistake in a schema is reported when the batch is submitted."""
     with pytest.raises(ValueError, match="the json_schema evaluator: schema"):
         JSON_SCHEMA.check({"schema": schema})
@@ -73,7 +73,7 @@ def test_what_is_no_schema_is_refused_at_once(schema):
     "schema", [{"$ref": "http://127.0.0.1:9/s.json"}, {"$ref": "#/nowhere"}, {"$ref": "#"}]
 )
 async def test_a_reference_that_leads_nowhere_is_a_fault(schema):
-    """Nothing is fetched, and a circle is not followed for ever."""
+    """No reference is fetched, and a cycle is not followed for ever."""
     with pytest.raises(Permanent) as caught:
         await judge("{}", schema)
     assert caught.value.kind == "bad_schema"

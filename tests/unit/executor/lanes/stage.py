@@ -16,7 +16,7 @@ START = 1_700_000_000.0
 
 @dataclass
 class Bucket:
-    """What a provider enforces: so much a second, one second of it saved up at most."""
+    """The rate limit that a provider enforces: a bucket that holds one second of it."""
 
     per_second: float
     level: float
@@ -30,7 +30,7 @@ class Bucket:
 
 @dataclass
 class Provider:
-    """Answers, or refuses, and reports its limits if it is one that does."""
+    """A provider that answers or refuses, and can advertise its limits."""
 
     random: Random
     rpm: float | None = None
@@ -40,7 +40,7 @@ class Provider:
     tokens: tuple[int, int] = (100, 300)
     retry_after: float | None = None
     down: tuple[float, float] = (0.0, 0.0)
-    """From and until when it is not there."""
+    """The start and the end of an outage."""
     starts: list[float] = field(default_factory=list)
     served: list[tuple[float, int]] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Provider:
         self.budget = Bucket(self.tpm / 60, self.tpm / 60) if self.tpm else None
 
     def call(self, now: float, reserved: float) -> tuple[float, Settlement]:
-        """Report how long a call takes, and what comes of it."""
+        """Return the duration of a call, and its outcome."""
         self.starts.append(now)
         took, tokens = self.random.uniform(*self.latency), self.random.randint(*self.tokens)
         if self.down[0] <= now < self.down[1]:
@@ -118,7 +118,7 @@ class Fleet:
             self._at(START + number * 0.013, self._asks(executor))
 
     def run(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Advance the virtual time."""
         end = self.now + seconds
         while self._events and self._events[0][0] < end:
             self.now, _, happen = heapq.heappop(self._events)

@@ -1,4 +1,4 @@
-"""A fleet of four against a provider of 3,000 calls a minute, in virtual time: what goes through.
+"""The throughput of four executors against a provider of 3,000 calls a minute, in virtual time.
 
 The provider is a bucket that holds one second of its rate; calls take 0.3 to 0.8 s.
 """
@@ -21,7 +21,7 @@ def most_in_a_second(starts: list[float]) -> int:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_known_limit_is_used_up_from_a_cold_start_and_never_overstepped(seed):
-    """Of what the provider allows in a minute 98 % is used, and nothing is refused."""
+    """98 % of the provider's limit for a minute is used, and no call is refused."""
     fleet = Fleet(Provider(Random(seed), rpm=RPM), LanePolicy(rpm=RPM))
     fleet.run(60)
     assert fleet.provider.served_between(0, 60) >= 0.98 * RPM
@@ -29,8 +29,8 @@ def test_a_known_limit_is_used_up_from_a_cold_start_and_never_overstepped(seed):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_limit_that_only_headers_report_is_used_up_as_well(seed):
-    """The first answers report how much may be asked."""
+def test_a_limit_that_only_headers_advertise_is_used_up_as_well(seed):
+    """The first answers carry the limit."""
     fleet = Fleet(Provider(Random(seed), rpm=RPM, reports_limits=True), LanePolicy())
     fleet.run(60)
     assert fleet.provider.served_between(0, 60) >= 0.97 * RPM
@@ -39,7 +39,7 @@ def test_a_limit_that_only_headers_report_is_used_up_as_well(seed):
 
 @pytest.mark.parametrize("estimate", [40.0, 1_000.0])
 def test_tokens_are_used_up_though_they_were_estimated_five_times_wrong(estimate):
-    """What calls take is learnt from the first of them, before many are let through."""
+    """Tokens per call are learnt from the first calls, before many are granted."""
     fleet = Fleet(Provider(Random(3), tpm=TPM), LanePolicy(tpm=TPM), estimate=estimate)
     fleet.run(60)
     assert fleet.provider.tokens_between(0, 60) >= 0.98 * TPM
@@ -65,7 +65,7 @@ def test_an_unadvertised_limit_is_found(retry_after, share):
 
 
 def test_after_an_outage_one_probe_at_a_time_then_the_rate_and_no_herd():
-    """Thirty seconds of failures cost a probe each breaker's time, and the first answer opens the lane."""
+    """During an outage of 30 s there is one probe per breaker period, and the first answer closes it."""
     provider = Provider(Random(6), rpm=RPM, down=(START + 10, START + 40))
     fleet = Fleet(provider, LanePolicy(rpm=RPM, breaker_seconds=5.0))
     fleet.run(100)
@@ -80,7 +80,7 @@ def test_after_an_outage_one_probe_at_a_time_then_the_rate_and_no_herd():
 
 
 def test_slow_calls_do_not_keep_a_lane_from_its_rate():
-    """Ten seconds a call want five hundred in flight, far more than the provider has left at any moment."""
+    """Calls of ten seconds need five hundred in flight, more than the headers ever show as remaining."""
     provider = Provider(Random(7), rpm=RPM, reports_limits=True, latency=(8.0, 12.0))
     fleet = Fleet(provider, LanePolicy())
     fleet.run(100)
@@ -88,8 +88,8 @@ def test_slow_calls_do_not_keep_a_lane_from_its_rate():
     assert provider.refused == []
 
 
-def test_a_rate_that_falls_is_followed_down():
-    """A provider that halves its rate is asked half as much, and soon refuses little again."""
+def test_a_falling_limit_is_followed():
+    """When a provider halves its rate, calls halve, and refusals soon become rare again."""
     provider = Provider(Random(8), rpm=RPM)
     fleet = Fleet(provider, LanePolicy())
     fleet.run(30)

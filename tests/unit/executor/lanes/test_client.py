@@ -57,7 +57,7 @@ SLOW = LaneUse("slow", LanePolicy(rpm=60))
 
 
 class Witness(MemoryLanes):
-    """Lanes that remember all that they were reported."""
+    """Lanes that record every settlement they receive."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage.clock)
@@ -96,7 +96,7 @@ async def filled(stage: Stage, batch: str, number: int, *, variant: int = 0, **e
 
 @virtually
 async def test_calls_keep_to_the_rate_and_the_rest_stays_in_the_queue():
-    """At one call a second, ten seconds see about ten; no more are taken than may be called."""
+    """At one call a second, ten seconds allow about ten; no more tasks are fetched than permits."""
     stage, lanes = staged(MODEL, model=SLOW)
     await filled(stage, BATCH, 30)
     async with stage.executor() as executor:
@@ -141,7 +141,7 @@ async def test_two_batches_share_a_lane_by_priority():
 @pytest.mark.parametrize("idle", [1, 10])
 @virtually
 async def test_batches_without_tasks_take_no_permits_from_one_that_shares_their_lane(idle):
-    """They came later and have had nothing, so they are asked first; what they can't use is not lost."""
+    """Their turn comes first because they have had nothing; permits that they can't use are not lost."""
     stage, _ = staged(MODEL, model=LaneUse("shared", LanePolicy(rpm=480)))
     await filled(stage, "busy", 300)
     async with stage.executor(), stage.executor():
@@ -154,8 +154,8 @@ async def test_batches_without_tasks_take_no_permits_from_one_that_shares_their_
 
 
 @virtually
-async def test_what_is_only_to_be_judged_comes_before_new_work():
-    """Its answer was paid for already."""
+async def test_a_task_that_only_needs_its_judge_comes_first():
+    """Its answer is paid for already."""
     stage, _ = staged(MODEL, evaluators=judged_by("j"), settings=replace(SETTINGS, slots=1), model=SLOW)
     await filled(stage, BATCH, 3)
     for number in range(3):
@@ -170,7 +170,7 @@ async def test_what_is_only_to_be_judged_comes_before_new_work():
 
 @virtually
 async def test_a_closed_judge_lane_frees_the_slot_and_the_answer_stays():
-    """The attempt ends at no charge; what comes back is judged without asking the target again."""
+    """The attempt ends at no charge; the next one is scored without a second call of the target."""
     stage, _ = staged(PLAIN, evaluators=(JUDGE,), judge=LaneUse("judge", LanePolicy(rpm=6)))
     await filled(stage, BATCH, 1)
     async with stage.executor() as executor:
@@ -230,8 +230,8 @@ async def test_a_dead_provider_gets_only_probes():
 
 
 @virtually
-async def test_permits_of_what_was_interrupted_are_released():
-    """A call that was broken off counts as made, and is not held for ever."""
+async def test_permits_of_interrupted_calls_are_released():
+    """An interrupted call counts as made, and its permit is not held for ever."""
     stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     stage.settings = replace(SETTINGS, drain=timedelta(seconds=1))
     stage.target.how = hang
@@ -243,7 +243,7 @@ async def test_permits_of_what_was_interrupted_are_released():
 
 
 @virtually
-async def test_lanes_that_are_away_are_waited_for():
+async def test_an_outage_of_the_lanes_is_waited_out():
     """Without the lane store no call is made; outcomes are settled once it is back."""
     stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     await filled(stage, BATCH, 40)
@@ -258,7 +258,7 @@ async def test_lanes_that_are_away_are_waited_for():
 
 @virtually
 async def test_an_executor_alone_keeps_to_its_share():
-    """With two about, each may call half as often."""
+    """With two live executors, each may call half as often."""
     stage, _ = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=120)))
     stage.settings = replace(SETTINGS, keeps_lanes_alone=True)
     await filled(stage, BATCH, 200)
@@ -273,7 +273,7 @@ async def test_an_executor_alone_keeps_to_its_share():
 
 @virtually
 async def test_limits_of_a_batch_hold_on_its_lanes_until_it_is_paused():
-    """They are declared again while it runs, though nothing is asked, and withdrawn within two seconds."""
+    """Limits are declared again while the batch runs without requests, and withdrawn within two seconds."""
     limit = LaneLimit(f"{BATCH} limits", rpm=600.0)
     stage, lanes = staged(MODEL, model=LaneUse("lane", LanePolicy(), limits=(limit,)))
     await filled(stage, BATCH, 1)
@@ -289,7 +289,7 @@ async def test_limits_of_a_batch_hold_on_its_lanes_until_it_is_paused():
 
 @virtually
 async def test_no_connection_is_charged_only_where_the_endpoint_has_answered_before():
-    """At first contact nothing is used up, and it is probed every five seconds; later it is any fault."""
+    """At first contact no retry is used, and there is a probe every five seconds; later it is a failure."""
     stage, lanes = staged(MODEL, model=LaneUse("lane", LanePolicy(max_concurrency=1, breaker_failures=1)))
     stage.target.how = raising(NoConnection("http://x: connection refused"))
     await filled(stage, BATCH, 3)
@@ -309,7 +309,7 @@ async def test_no_connection_is_charged_only_where_the_endpoint_has_answered_bef
 
 @virtually
 async def test_limits_are_renewed_though_nothing_is_requested():
-    """A batch whose calls take minutes, or whose tasks wait elsewhere, still has its limits obeyed."""
+    """A batch with calls of minutes, or with tasks held elsewhere, still has its limits enforced."""
     stage, limits = Stage(), {"lane": {"a limits": LaneLimit("a limits", rpm=600.0)}}
     lanes = MemoryLanes(stage.clock)
     book = LaneClient(cast("Lanes", lanes), _no_uses, executor="e", limits=lambda: limits)

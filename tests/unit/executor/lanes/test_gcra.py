@@ -1,4 +1,4 @@
-"""A lane's promise: in any T seconds at most rpm / 60 * (T + 0.25) + 1 calls start, whatever happens."""
+"""The bound of GCRA: in any T seconds at most rpm / 60 * (T + 0.25) + 1 calls start."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -19,7 +19,7 @@ EXECUTORS = ("a", "b", "c")
 
 @dataclass
 class Story:
-    """What several executors do to one lane; it is lost now and then."""
+    """Several executors on one lane, whose state is lost now and then."""
 
     random: Random
     policy: LanePolicy
@@ -73,7 +73,7 @@ class Story:
         return Settlement(outcome, age=age, limits=limits if self.random.random() < 0.05 else None)
 
     def most_over(self) -> float:
-        """Report by how many calls the worst of all windows is over what was promised."""
+        """Return by how many calls the worst window exceeds the bound."""
         per_second = (self.policy.rpm or 0) / 60
         worst, self.starts = float("-inf"), sorted(self.starts)
         for first, begin in enumerate(self.starts):
@@ -85,8 +85,8 @@ class Story:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 1 << 32), rpm=st.sampled_from([30.0, 60.0, 500.0, 3_000.0]))
-def test_no_window_has_more_calls_than_promised(seed, rpm):
-    """Permits come back unused, calls fail, headers report anything, and the lane is lost at any moment."""
+def test_no_window_has_more_calls_than_the_bound(seed, rpm):
+    """Permits come back unused, calls fail, headers hold any value, and the lane is lost at any time."""
     story = Story(Random(seed), LanePolicy(rpm=rpm, breaker_failures=20, breaker_seconds=1.0))
     story.goes_on(100)
     assert story.most_over() <= 1e-3
@@ -94,14 +94,14 @@ def test_no_window_has_more_calls_than_promised(seed, rpm):
 
 @pytest.mark.parametrize("rpm", [3.0, 10.0])
 def test_of_a_very_slow_lane_each_loss_may_cost_one_call_more(rpm):
-    """It would otherwise keep everybody waiting for many seconds before its first call."""
+    """Otherwise every executor would wait many seconds before the lane's first call."""
     story = Story(Random(1), LanePolicy(rpm=rpm))
     story.goes_on(400)
     assert story.most_over() <= len(story.lost)
 
 
 def test_the_bound_is_met_and_not_only_kept():
-    """A lane asked all the time uses what it may."""
+    """A lane with constant demand uses its whole limit."""
     story = Story(Random(2), LanePolicy(rpm=600.0, breaker_failures=10_000), losses=False, wasteful=0.0)
     for _ in range(600):
         story.now += 0.1

@@ -15,7 +15,7 @@ FREE = LanePolicy()
 
 
 class Lane:
-    """One lane, reported as a story."""
+    """One lane, with requests and settlements as method calls."""
 
     def __init__(self, policy: LanePolicy = FREE) -> None:
         self.policy, self.now, self.state = policy, START, LaneState()
@@ -47,7 +47,7 @@ def limits(limit: float | None = None, remaining: float | None = None) -> RateLi
 
 
 def test_a_new_lane_is_empty_not_full():
-    """The first call waits its share of a minute, and no credit has been saved up before it."""
+    """The first call waits for its share of a minute, and there is no credit before it."""
     lane = Lane(LanePolicy(rpm=600))
     grant = lane.asks(5)
     assert (grant.granted, grant.blocked_by) == (0, BlockedBy.RATE)
@@ -56,7 +56,7 @@ def test_a_new_lane_is_empty_not_full():
 
 
 def test_credit_is_a_quarter_of_a_second_at_most():
-    """An hour of silence is worth no more."""
+    """An idle hour gives no more."""
     lane = Lane(LanePolicy(rpm=600))
     lane.asks(1)
     assert lane.later(3_600).asks(100).granted == 3
@@ -84,16 +84,16 @@ def test_a_limit_in_headers_applies_if_it_is_lower():
     assert lane.view.rpm == 600
 
 
-def test_less_left_than_is_on_its_way_holds_the_lane_back():
-    """The other side has room for two more, and eight are under way to it."""
+def test_a_lower_remaining_quota_than_calls_in_flight_blocks_the_lane():
+    """The provider allows two more, and eight are in flight."""
     lane = Lane()
     assert lane.asks(8).granted == 8
     lane.settles(CallOutcome.OK, limits=limits(60, 2)).asks(1, held=7)
     assert lane.state.next_request_at == pytest.approx(START + 6)
 
 
-def test_headers_never_move_a_clock_back():
-    """Plenty left is no reason to hurry."""
+def test_headers_never_move_the_schedule_back():
+    """A large remaining quota does not make a call due earlier."""
     lane = Lane(LanePolicy(rpm=60))
     lane.asks(1)
     due = lane.state.next_request_at
@@ -101,7 +101,7 @@ def test_headers_never_move_a_clock_back():
 
 
 def test_a_gap_lets_one_call_through_at_a_time():
-    """However many are wanted."""
+    """This holds however many are requested."""
     lane = Lane(LanePolicy(gap=5.0))
     lane.asks(1)
     assert lane.later(5).asks(3) == Grant(1, 0.0, BlockedBy.GAP, 5.0)
@@ -113,7 +113,7 @@ def test_a_gap_lets_one_call_through_at_a_time():
 
 
 def test_a_reservation_is_settled_to_what_was_used():
-    """Tokens that were not used come back, and those used beyond it are owed."""
+    """Unused tokens are returned, and excess tokens are owed."""
     lane = Lane(LanePolicy(tpm=6_000))
     lane.asks(1, estimate=100)
     grant = lane.later(1).asks(1, estimate=100)
@@ -135,8 +135,8 @@ def test_tokens_per_call_are_learnt():
     assert lane.view.tokens_per_call == pytest.approx(210)
 
 
-def test_until_it_is_known_what_calls_take_only_a_few_go_out():
-    """An estimate may be wrong by anything."""
+def test_until_tokens_per_call_are_known_only_a_few_calls_start():
+    """An estimate may be wrong by any factor."""
     lane = Lane(LanePolicy(tpm=6_000_000))
     lane.asks(1, estimate=1)
     assert lane.later(1).asks(100, estimate=1).granted == 4
@@ -148,15 +148,15 @@ def test_until_it_is_known_what_calls_take_only_a_few_go_out():
 
 
 def test_a_lane_of_unknown_limits_starts_with_few_calls_and_adds_one_for_each_that_went_well():
-    """Twice as many after each round, until the first is refused."""
+    """The limit doubles each round, until the first refusal."""
     lane = Lane()
     assert lane.asks(100) == Grant(8, 0.0, BlockedBy.CONCURRENCY, 0.05)
     lane.settles(CallOutcome.OK, 8)
     assert lane.asks(100).granted == 16
 
 
-def test_what_is_not_used_does_not_grow():
-    """One call at a time reports nothing about many."""
+def test_an_unused_concurrency_limit_does_not_grow():
+    """One call at a time is no evidence for many."""
     lane = Lane()
     for _ in range(50):
         lane.asks(1)
@@ -165,7 +165,7 @@ def test_what_is_not_used_does_not_grow():
 
 
 def test_a_refusal_halves_once_for_all_calls_under_way():
-    """Eight refusals of one round are one piece of news; one of a later call is another."""
+    """Eight refusals of one round are one multiplicative decrease; one of a later call is another."""
     lane = Lane()
     lane.asks(8)
     lane.later(1).settles(CallOutcome.RATE_LIMITED, 8, age=1.0)
@@ -175,22 +175,22 @@ def test_a_refusal_halves_once_for_all_calls_under_way():
 
 
 def test_after_a_cut_it_grows_by_one_a_round():
-    """Four good answers at a limit of four make it five, or nearly so."""
+    """Additive increase: four successes at a limit of four raise it to about five."""
     lane = Lane()
     lane.asks(8)
     lane.settles(CallOutcome.RATE_LIMITED, retry_after=1.0)
     assert lane.later(1).settles(CallOutcome.OK, 4).state.concurrency == pytest.approx(5, abs=0.1)
 
 
-def test_what_is_configured_for_the_fleet_holds_whatever_was_learnt():
-    """Three for all, and two are with another."""
+def test_a_configured_concurrency_limit_overrides_the_learnt_one():
+    """The fleet's limit is three, and another executor holds two."""
     lane = Lane(LanePolicy(max_concurrency=3))
     assert lane.asks(2, who="b").granted == 2
     assert lane.asks(2).granted == 1
 
 
 def test_an_executor_that_has_gone_silent_is_forgotten():
-    """Its permits are free after a minute; one that asks again keeps what it reports it holds."""
+    """Its permits are free after a minute; an executor that polls again keeps the permits it declares."""
     lane = Lane()
     lane.asks(8, who="gone")
     assert lane.later(59).asks(1).granted == 0
@@ -203,7 +203,7 @@ def test_an_executor_that_has_gone_silent_is_forgotten():
 
 
 def test_retry_after_delays_the_lane_and_saves_up_nothing():
-    """When it is over calls begin one by one, at the lane's pace."""
+    """After it, calls start one by one, at the lane's rate."""
     lane = Lane(LanePolicy(rpm=600))
     lane.asks(1)
     lane.later(1).asks(1)
@@ -215,7 +215,7 @@ def test_retry_after_delays_the_lane_and_saves_up_nothing():
 
 
 def test_the_longest_retry_after_counts():
-    """A later and shorter one does not open the lane."""
+    """A later and shorter one does not unblock the lane."""
     lane = (
         Lane().settles(CallOutcome.RATE_LIMITED, retry_after=20.0).settles(CallOutcome.OK, retry_after=1.0)
     )
@@ -223,8 +223,8 @@ def test_the_longest_retry_after_counts():
 
 
 @pytest.mark.parametrize("retry_after", [None, 0.0])
-def test_refusals_without_a_word_pause_for_longer_each_time(retry_after):
-    """One second, two, four; a call granted since and answered well begins anew."""
+def test_refusals_without_retry_after_back_off_exponentially(retry_after):
+    """One second, two, four; a success of a call granted since then resets it."""
     lane, pauses = Lane(), []
     for _ in range(7):
         lane.settles(CallOutcome.RATE_LIMITED, retry_after=retry_after)
@@ -249,8 +249,8 @@ def test_a_rate_is_learnt_where_no_header_advertises_one():
     assert lane.settles(CallOutcome.OK).state.learnt_rpm == pytest.approx(1.05 * learnt)
 
 
-def test_around_a_rate_that_was_refused_little_more_is_tried_at_a_time():
-    """What went through when twelve a second were too many is sure; far beyond it growth is fast again."""
+def test_near_a_refused_rate_growth_is_slow():
+    """The rate below the refused one is reached quickly; well above it growth is fast again."""
     lane = Lane()
     lane.state = replace(lane.state, learnt_rpm=720.0, cut_at=START - 60, oks_since=START)
     for _ in range(50):
@@ -263,8 +263,8 @@ def test_around_a_rate_that_was_refused_little_more_is_tried_at_a_time():
     assert lane.later(1).settles(CallOutcome.OK).state.learnt_rpm == pytest.approx(1.05 * 1.2 * refused)
 
 
-def test_no_rate_is_learnt_where_someone_reports_one():
-    """A refusal at a known rate is of someone else's doing."""
+def test_no_rate_is_learnt_where_one_is_known():
+    """A refusal at a known rate has another cause, such as other users of the account."""
     lane = Lane(LanePolicy(rpm=600)).settles(CallOutcome.OK, 20).settles(CallOutcome.RATE_LIMITED)
     assert lane.state.learnt_rpm == 0
 
@@ -279,7 +279,7 @@ def broken(policy: LanePolicy = FREE) -> Lane:
 
 
 def test_failures_in_a_row_open_the_breaker_and_answers_between_them_do_not():
-    """Any answer shows that the other side is there."""
+    """Any answer shows that the provider is up."""
     lane = Lane()
     for outcome in (CallOutcome.OK, CallOutcome.REFUSED, CallOutcome.RATE_LIMITED):
         lane.settles(CallOutcome.FAILED, 4).settles(outcome)
@@ -298,7 +298,7 @@ def test_one_probe_in_the_whole_fleet():
 
 
 def test_a_probe_that_fails_opens_it_again():
-    """For the whole of its time; it has been broken since it first opened."""
+    """The full period starts again; `since` stays the time of the first opening."""
     lane = broken().later(30)
     lane.asks(1)
     lane.later(1).settles(CallOutcome.FAILED, age=1.0)
@@ -307,7 +307,7 @@ def test_a_probe_that_fails_opens_it_again():
 
 @pytest.mark.parametrize("outcome", [CallOutcome.OK, CallOutcome.REFUSED])
 def test_a_probe_that_is_answered_closes_it_without_a_herd(outcome):
-    """Calls in flight are few again, and no credit is left of the time it was open."""
+    """Concurrency starts low again, and no credit remains from the open period."""
     lane = Lane(LanePolicy(rpm=600))
     lane.state = replace(lane.state, concurrency=500.0)
     lane.settles(CallOutcome.FAILED, 5).later(30)
@@ -318,8 +318,8 @@ def test_a_probe_that_is_answered_closes_it_without_a_herd(outcome):
 
 
 @pytest.mark.parametrize("outcome", [CallOutcome.UNUSED, CallOutcome.ABANDONED])
-def test_a_probe_of_which_nothing_was_received_lets_another_probe(outcome):
-    """One given back at once; one whose executor died after a while."""
+def test_a_probe_without_a_result_is_replaced(outcome):
+    """A probe returned unused is replaced at once; one of a dead executor after a minute."""
     lane = broken().later(30)
     lane.asks(1)
     lane.later(1).settles(outcome, age=1.0)
@@ -329,7 +329,7 @@ def test_a_probe_of_which_nothing_was_received_lets_another_probe(outcome):
 
 
 def test_a_failure_from_before_it_opened_does_not_keep_it_open():
-    """Calls that hung all the while prove nothing new, then or after it has closed."""
+    """Calls that were in flight at the time are no new evidence, before or after it closes."""
     lane = broken().later(20).settles(CallOutcome.FAILED, age=20.5)
     assert lane.view.until == START + 31
     lane.settles(CallOutcome.OK).settles(CallOutcome.FAILED, 9, age=20.5)
@@ -337,15 +337,15 @@ def test_a_failure_from_before_it_opened_does_not_keep_it_open():
 
 
 def test_an_answer_from_before_it_opened_closes_it():
-    """It proves that the other side is there, whenever it was asked."""
+    """It shows that the provider is up, whenever the call started."""
     assert broken().later(1).settles(CallOutcome.OK, age=2.0).view.breaker == "closed"
 
 
-# For people.
+# The view.
 
 
-def test_since_is_when_it_began_to_hold_back_without_a_break():
-    """The same reason goes on; a full grant ends it, and so does silence."""
+def test_since_is_the_start_of_the_uninterrupted_block():
+    """It stays while the same reason holds; a full grant or an idle period ends it."""
     lane = Lane(LanePolicy(rpm=60))
     lane.asks(1)
     lane.later(0.5).asks(5)

@@ -62,7 +62,7 @@ class OneLane:
 
 
 def test_the_strictest_limit_binds_every_batch_on_the_lane():
-    """A batch without a limit, and one with a looser limit, keep to that of a third."""
+    """A batch without a limit, and one with a looser limit, are bound by that of a third."""
     lane = OneLane()
     lane.asks(0, SLOW)
     assert lane.calls_in(30) in (29, 30, 31)
@@ -87,7 +87,7 @@ def test_every_kind_of_limit_binds_a_batch_without_one(limit, why):
 
 
 def test_calls_in_flight_of_other_batches_count_and_a_stricter_limit_waits_for_them():
-    """Eight run when a limit of two arrives: nothing starts until seven of them are over."""
+    """Eight are in flight when a limit of two arrives: none starts until seven of them have ended."""
     lane = OneLane()
     assert lane.asks(8).granted == 8
     strict = LaneLimit("a limits", max_concurrency=2)
@@ -99,7 +99,7 @@ def test_calls_in_flight_of_other_batches_count_and_a_stricter_limit_waits_for_t
 
 
 def test_a_limit_expires_a_minute_after_its_last_renewal():
-    """Its batch's executors may all be gone."""
+    """All executors of its batch may be gone."""
     lane = OneLane()
     lane.asks(0, SLOW)
     lane.later(30).asks(0, SLOW)
@@ -131,7 +131,7 @@ def test_a_looser_limit_starts_without_a_burst():
 
 
 def test_permits_from_before_a_stricter_limit_give_nothing_back():
-    """They cost a tenth of what they would be worth now; the lane is asked for more all the time."""
+    """They cost a tenth of what they would now; the lane has constant demand."""
     lane, unbound = OneLane(), LanePolicy(is_adaptive=False)
     for limit, steps in ((LaneLimit("b limits", rpm=6_000.0), 10), (LaneLimit("a limits", rpm=600.0), 20)):
         for _ in range(steps):
@@ -140,8 +140,8 @@ def test_permits_from_before_a_stricter_limit_give_nothing_back():
     assert lane.asks(10, policy=unbound).granted == 0
 
 
-def test_what_people_see_names_the_origin():
-    """Every limit in force, in order, with what it limits."""
+def test_the_view_names_the_origin_of_each_limit():
+    """It has every limit in force, in order, with its kind."""
     lane = OneLane()
     limits = (LaneLimit("b targets.x", tpm=5.0, max_concurrency=3), LaneLimit("a limits", rpm=7.5, gap=0.5))
     lane.asks(1, *limits)

@@ -1,4 +1,4 @@
-"""Lanes of one executor, which keeps to its share of what all may use."""
+"""Lanes of one executor, which uses its share of the fleet's limit."""
 
 import pytest
 
@@ -23,7 +23,7 @@ class Worker:
 
 
 async def test_each_takes_its_part_and_more_when_others_go():
-    """A quarter of four; all of it when it is alone, or does not see even itself."""
+    """It is a quarter with four executors; all of it when alone, or when even itself is not registered."""
     worker = Worker()
     view = await worker.view(AcquireRequest("one", "a", 0, 1, policy=POLICY))
     assert (view.rpm, view.tpm) == (150, 15_000)
@@ -45,7 +45,7 @@ async def test_an_advertised_limit_is_divided_among_executors():
 
 
 async def test_one_call_at_a_time_stays_one_for_each():
-    """Nothing is divided down to nothing."""
+    """No limit is divided below one."""
     worker = Worker()
     (grant,) = await worker.lanes.acquire(
         [AcquireRequest("one", "a", 0, 9, policy=LanePolicy(max_concurrency=2))]
@@ -54,7 +54,7 @@ async def test_one_call_at_a_time_stays_one_for_each():
 
 
 async def test_a_gap_is_as_many_times_as_long():
-    """So that all together keep to it."""
+    """Together all executors keep the gap."""
     worker = Worker()
     (grant,) = await worker.lanes.acquire([AcquireRequest("one", "a", 0, 1, policy=LanePolicy(gap=0.4))])
     assert grant.ready_in == pytest.approx(1.6)

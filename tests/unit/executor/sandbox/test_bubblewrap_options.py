@@ -1,4 +1,4 @@
-"""The walls are arguments of bubblewrap: what is bound, what is not, and in which order."""
+"""The isolation of a sandbox as arguments of bubblewrap: which paths are bound, and in which order."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def test_files_are_shown_below_the_working_directory() -> None:
 
 
 def test_only_a_job_that_reports_has_a_report_socket() -> None:
-    """Its directory is bound, and a variable states where it is."""
+    """Its directory is bound, and a variable holds its path."""
     reporting = walls(SandboxJob(("true",), 1, reports=Path("/some/where")), PrivilegeMode.OWN_UID, {}, 9)
     assert bound(reporting)["/run/scoreline"] == "/some/where"
     variables = confined(SandboxJob(("true",), 1, reports=Path("/some/where")), None)

@@ -18,7 +18,7 @@ MISSING = "no-such-bubblewrap"
 
 @pytest.fixture
 def broken(tmp_path: Path) -> str:
-    """A bubblewrap that the system does not let work."""
+    """A bubblewrap that the system does not permit to work."""
     path = tmp_path / "bwrap"
     path.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -26,7 +26,7 @@ def broken(tmp_path: Path) -> str:
 
 
 def test_a_missing_bubblewrap_is_named_with_how_to_install_it() -> None:
-    """The sentence reports what is missing, how to get it, and how to go on without."""
+    """The error names what is missing, how to install it, and how to run without it."""
     sentence = Sandbox(bubblewrap=MISSING).check()
     assert "apt-get install bubblewrap" in sentence
     assert "EVAL_WORKER_ALLOW_UNSANDBOXED=true" in sentence
@@ -40,7 +40,7 @@ def test_a_bubblewrap_that_does_not_work_is_quoted(broken: str) -> None:
 
 
 async def test_without_a_sandbox_no_code_is_run(tmp_path: Path) -> None:
-    """The job is refused for good, before anything of it has happened."""
+    """The job fails permanently, before any part of it has run."""
     mark = tmp_path / "mark"
     with pytest.raises(Permanent) as refused:
         await Sandbox(bubblewrap=MISSING).run(SandboxJob(("touch", str(mark)), 5))
@@ -49,7 +49,7 @@ async def test_without_a_sandbox_no_code_is_run(tmp_path: Path) -> None:
 
 
 async def test_targets_and_evaluators_pass_the_refusal_on() -> None:
-    """It is a fault of the place, not a failed case."""
+    """It is an error of the executor, not a failed case."""
     sandbox = Sandbox(bubblewrap=MISSING)
     case = p.Case(id="c")
     command = CommandTarget(CommandOptions(command="true"), sandbox=sandbox, workdir=Path())
@@ -90,5 +90,5 @@ async def test_without_walls_the_originals_are_still_not_written(tmp_path: Path)
 
 
 def test_the_self_test_is_made_once(broken: str) -> None:
-    """Asked again, it answers from memory."""
+    """A second check returns the cached result."""
     assert probe(broken) is probe(broken)

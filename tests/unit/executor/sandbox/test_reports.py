@@ -1,4 +1,4 @@
-"""The report socket believes nothing but what it knows, and is neither flooded nor held up."""
+"""The report socket accepts only valid reports, and is neither flooded nor blocked."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from tests.waiting import until
 
 
 async def state(reports: ReportListener, *lines: Any) -> None:
-    """State something as a program would, and hang up."""
+    """Send lines as a program would, and close the connection."""
     _, writer = await asyncio.open_unix_connection(reports.directory / "report.sock")
     for line in lines:
         writer.write(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
@@ -23,7 +23,7 @@ async def state(reports: ReportListener, *lines: Any) -> None:
 
 
 async def test_a_result_is_received_even_if_the_program_is_gone() -> None:
-    """What lies in the socket when the program has ended still counts."""
+    """Data in the socket when the program has ended still counts."""
     async with listening() as reports:
         usage = {"input_tokens": 3, "output_tokens": 4}
         await state(reports, {"type": "result", "output": "42", "usage": usage, "cost_usd": 0.5})
@@ -34,7 +34,7 @@ async def test_a_result_is_received_even_if_the_program_is_gone() -> None:
 
 
 async def test_progress_is_passed_on_in_order() -> None:
-    """Anyone asked for it receives every step."""
+    """A subscriber receives every step."""
     steps: list[ProgressReport] = []
     async with listening(steps.append) as reports:
         await state(reports, {"type": "running", "target": "agent"}, *(_step(done) for done in range(3)))
@@ -64,8 +64,8 @@ def _step(done: int) -> dict[str, Any]:
     ],
     ids=str,
 )
-async def test_what_is_not_a_report_is_counted_and_left_out(line: Any) -> None:
-    """Nothing else is believed, and the lines after it are read all the same."""
+async def test_an_invalid_report_is_counted_and_skipped(line: Any) -> None:
+    """The lines after it are read."""
     async with listening() as reports:
         await state(reports, line, {"type": "result", "output": "right"})
         await reports.settle()
@@ -85,7 +85,7 @@ async def test_many_bad_lines_make_one_line_in_the_log(caplog: pytest.LogCapture
 
 
 async def test_the_first_result_is_the_result() -> None:
-    """A second one is left out."""
+    """A second one is ignored."""
     async with listening() as reports:
         await state(reports, *({"type": "result", "output": text} for text in ("first", "second")))
         await reports.settle()
@@ -94,8 +94,8 @@ async def test_the_first_result_is_the_result() -> None:
         assert reports.malformed == 1
 
 
-async def test_a_line_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more is held than the longest line there may be."""
+async def test_an_endless_line_is_truncated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more is buffered than the longest valid line."""
     monkeypatch.setattr(module, "MAX_LINE", 1_000)
     async with listening() as reports:
         await state(reports, b"x" * 10_000)
@@ -103,8 +103,8 @@ async def test_a_line_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) ->
         assert reports.malformed == 1
 
 
-async def test_who_talks_too_much_is_no_longer_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the cap even a good line is not taken."""
+async def test_beyond_the_size_limit_reports_are_no_longer_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit even a valid line is ignored."""
     monkeypatch.setattr(module, "MAX_LINES", 3)
     async with listening() as reports:
         await state(reports, *[_step(1)] * 3, {"type": "result", "output": "too late"})
@@ -112,8 +112,8 @@ async def test_who_talks_too_much_is_no_longer_read(monkeypatch: pytest.MonkeyPa
         assert reports.result is None
 
 
-async def test_who_talks_too_fast_is_read_more_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a second's worth of lines comes a pause."""
+async def test_a_fast_program_is_read_at_a_limited_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After one second's quota of lines there is a pause."""
     steps: list[ProgressReport] = []
     monkeypatch.setattr(module, "LINES_A_SECOND", 5)
     async with listening(steps.append) as reports:
@@ -123,8 +123,8 @@ async def test_who_talks_too_fast_is_read_more_slowly(monkeypatch: pytest.Monkey
         assert len(steps) == 5
 
 
-async def test_connections_without_number_are_refused() -> None:
-    """A few may be open at a time; the others are hung up on."""
+async def test_the_number_of_connections_is_limited() -> None:
+    """A few may be open at a time; the others are closed."""
     async with listening() as reports:
         path = reports.directory / "report.sock"
         open_ones = [await asyncio.open_unix_connection(path) for _ in range(module.MAX_CONNECTIONS)]
@@ -134,7 +134,7 @@ async def test_connections_without_number_are_refused() -> None:
             one.close()
 
 
-async def test_nothing_is_left_of_a_run_that_was_listened_to() -> None:
+async def test_the_report_directory_is_removed_after_the_run() -> None:
     """The report directory is removed after the run, and during the run only its owner can enter it."""
     async with listening() as reports:
         private = reports.directory.parent

@@ -1,4 +1,4 @@
-"""Watching a sandbox from outside."""
+"""Measuring a sandbox from outside."""
 
 import os
 
@@ -9,12 +9,12 @@ from executor.sandbox.resource_monitor import SandboxUsage, exceeded, usage
 
 
 def test_the_processes_of_the_host_are_never_taken_for_the_sandboxs() -> None:
-    """Until its walls are up, a sandbox sees the host: counted then, it would be killed for its host."""
+    """Until its namespaces exist, a sandbox sees the host's processes, and would be killed for them."""
     assert usage(os.getpid()) == SandboxUsage()
 
 
 def test_a_sandbox_that_is_gone_takes_nothing() -> None:
-    """It may end between two looks."""
+    """It may end between two samples."""
     assert usage(2**22 + 1) == SandboxUsage()
 
 
@@ -28,5 +28,5 @@ def test_a_sandbox_that_is_gone_takes_nothing() -> None:
     ],
 )
 def test_each_limit_may_be_used_up_and_not_exceeded(now: SandboxUsage, limit: KilledBy | None) -> None:
-    """The first process is not the program's; what is reached exactly is allowed."""
+    """The first process is not counted as the program's; a limit may be reached exactly."""
     assert exceeded(now, SandboxLimits(processes=8, memory_mb=5, files=7)) == limit

@@ -31,7 +31,7 @@ from executor.targets.container import CONTAINER
     ],
 )
 def test_a_command_that_makes_no_sense_is_refused(options: dict[str, Any], words: str) -> None:
-    """With a sentence that names the option."""
+    """The error names the option."""
     with pytest.raises(ValueError, match="the command target") as refused:
         COMMAND.check(options)
     assert words in str(refused.value)

@@ -1,4 +1,4 @@
-"""What comes back from targets, made into answers: the pure parts."""
+"""Replies of targets, converted to answers: the pure parts."""
 
 import pytest
 
@@ -17,8 +17,8 @@ def test_what_is_no_text_is_written_out(output, text):
     assert reply(output).answer.output == text
 
 
-def test_half_a_character_is_made_safe():
-    """JSON can report halves of surrogate pairs, and no text can hold them."""
+def test_a_lone_surrogate_is_replaced():
+    """JSON can hold halves of surrogate pairs, and text can't."""
     assert reply("a\ud800b").answer.output == "a?b"
 
 
@@ -41,12 +41,12 @@ def test_an_answer_that_is_too_long_is_refused_and_never_cut():
     ],
 )
 def test_tokens_are_counted_by_any_of_their_names(usage, counted):
-    """What is no count counts nothing: an answer is not lost over it."""
+    """An invalid count is ignored: an answer is not lost for it."""
     assert usage_of(usage) == p.TokenUsage(*counted)
 
 
-def test_a_cost_that_is_none_is_a_fault_of_the_target():
-    """A function that reports nonsense about money is reported so."""
+def test_an_invalid_cost_is_an_error_of_the_target():
+    """The error names the invalid value."""
     with pytest.raises(Permanent, match="cost_usd of the answer"):
         reply("x", cost_usd=-1)
 

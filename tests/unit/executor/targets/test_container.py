@@ -17,7 +17,7 @@ from tests.waiting import until
 
 
 async def shout(box: Box) -> int:
-    """Answer in capitals, and mutter."""
+    """Answer in capitals, and write to standard error."""
     box.write((await box.stdin.read(-1)).upper())
     box.write(b"muttering", stream=2)
     box.write(b"!\n")
@@ -33,7 +33,7 @@ async def ignore(box: Box) -> int:
 
 
 async def fail(box: Box) -> int:
-    """State why, and fail."""
+    """Write a reason, and fail."""
     box.write(b"no such chance", stream=2)
     return 3
 
@@ -117,7 +117,7 @@ async def test_a_container_need_not_read_its_input(engine: FakeEngine, character
 
 
 async def test_a_container_has_no_network_no_rights_and_limits(engine: FakeEngine) -> None:
-    """All that keeps it in is asked of the engine."""
+    """All isolation options are sent to the engine."""
     await ask(engine, "shout", limits={"memory_mb": 64, "processes": 5}, cpus=0.5)
     (config,) = engine.configs
     walls = config["HostConfig"]
@@ -185,7 +185,7 @@ async def test_a_cancelled_run_leaves_no_container(engine: FakeEngine) -> None:
     assert engine.boxes == {}
 
 
-async def test_an_engine_that_vanishes_is_worth_another_try(engine: FakeEngine) -> None:
+async def test_an_engine_that_vanishes_is_a_transient_error(engine: FakeEngine) -> None:
     """The call ends at once with a transient error that names the engine."""
     container = target(engine, "hang")
     task = asyncio.create_task(container.call(question()))
@@ -196,7 +196,7 @@ async def test_an_engine_that_vanishes_is_worth_another_try(engine: FakeEngine) 
     await container.aclose()
 
 
-async def test_without_an_engine_there_is_no_hope(tmp_path: Path) -> None:
+async def test_without_an_engine_the_error_is_permanent(tmp_path: Path) -> None:
     """The error names the setting that gave the engine's address."""
     environ = {"DOCKER_HOST": f"unix://{tmp_path}/missing.sock"}
     container = CONTAINER.make({"image": "shout"}, ExecutionEnvironment(environ=environ))
@@ -206,7 +206,7 @@ async def test_without_an_engine_there_is_no_hope(tmp_path: Path) -> None:
     await container.aclose()
 
 
-async def test_a_missing_image_is_pulled_if_that_is_wished(engine: FakeEngine) -> None:
+async def test_a_missing_image_is_pulled_if_configured(engine: FakeEngine) -> None:
     """The image is pulled once; if the pull fails, the engine's error is passed on."""
     engine.in_registry["remote"] = shout
     assert (await ask(engine, "remote", pull=True)).answer.output == "HELLO!"
@@ -234,6 +234,6 @@ def test_frames_come_apart_wherever_the_stream_is_cut() -> None:
 
 
 def test_an_address_that_is_not_understood_is_refused() -> None:
-    """With the two kinds that are."""
+    """The error names the two supported kinds."""
     with pytest.raises(ValueError, match="unix:///path and tcp://host:port"):
         ContainerEngine("ssh://somewhere")

@@ -31,7 +31,7 @@ async def test_the_same_batch_comes_out_the_same_every_time():
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3, 0.85, 1.0])
-async def test_about_as_many_pass_as_were_asked_for(rate):
+async def test_about_as_many_pass_as_configured(rate):
     """The pass rate is met, and the two ends of it exactly."""
     passed = (await outputs(pass_rate=rate)).count("42") / 400
     assert abs(passed - rate) <= (0.07 if 0 < rate < 1 else 0)
@@ -56,7 +56,7 @@ async def test_permanent_faults_meet_the_same_evaluations_again():
 
 
 async def test_transient_faults_are_drawn_anew():
-    """Another try may go well, or no retry would ever help."""
+    """Another attempt may succeed, or no retry would ever help."""
     target = SimulatedTarget(SimulatedTargetOptions(transient_rate=0.5, pass_rate=1), random.Random(3))
     seen = set()
     for _ in range(20):
@@ -68,7 +68,7 @@ async def test_transient_faults_are_drawn_anew():
 
 
 async def test_tokens_cost_and_latency_are_on_the_answer():
-    """What is paid for is pretended, too; the latency strays as far as the jitter reports."""
+    """Cost is simulated, too; the latency varies within the jitter."""
     options: Options = {"tokens": 7, "cost_usd": 0.5, "latency": 0.002, "jitter": 0.5, "pass_rate": 1}
     target = SIMULATED.make(options, HERE)
     answers = [(await target.call(question(n, expected={"a": 1}))).answer for n in range(5)]
@@ -77,12 +77,12 @@ async def test_tokens_cost_and_latency_are_on_the_answer():
     assert len({a.latency_ms for a in answers}) == 5
 
 
-async def test_a_case_without_an_expected_value_gets_an_answer_all_the_same():
-    """There is nothing to repeat, and nothing to fail over."""
+async def test_a_case_without_an_expected_value_gets_an_answer():
+    """The simulated target makes up an output."""
     assert (await SIMULATED.make({"pass_rate": 1}, HERE).call(question(expected=None))).answer.output
 
 
-async def test_asking_a_recorded_target_means_that_nothing_was_recorded():
+async def test_a_call_to_a_recorded_target_fails():
     """Recorded answers travel in the log, so a call to a recorded target fails permanently."""
     target = RECORDED.make({"path": "answers.jsonl"}, HERE)
     with pytest.raises(Permanent, match="no answer was recorded for the case 'c'") as caught:

@@ -1,4 +1,4 @@
-"""What the simulator reports, and what it makes of schemas."""
+"""The simulator's answers, and its values for schemas."""
 
 from typing import Any
 
@@ -66,18 +66,18 @@ schemas = st.recursive(
 )
 
 
-def stated(params: Any = ASK, **wanted: Any) -> SimulatedAnswer:
+def answer_to(params: Any = ASK, **wanted: Any) -> SimulatedAnswer:
     return answer(AnthropicMessages().read(params), AnswerSettings(**wanted))
 
 
 @given(schemas, st.booleans(), st.integers(0, 2**64 - 1))
-def test_what_is_filled_in_satisfies_the_schema(schema, passed, seed):
-    """Whatever a form asks for, in the simple ways that forms ask."""
+def test_generated_values_satisfy_the_schema(schema, passed, seed):
+    """This covers the common keywords of schemas."""
     jsonschema.validate(fill(schema, AnswerQuality(passed, seed)), schema)
 
 
-def test_a_verdict_is_of_one_mind():
-    """All parts of a form report the same: it passes, or it does not."""
+def test_the_fields_of_a_verdict_agree():
+    """All fields mean a pass, or all mean a failure."""
     schema = {
         "properties": {
             "passed": {"type": "boolean"},
@@ -92,7 +92,7 @@ def test_a_verdict_is_of_one_mind():
 
 
 def test_a_schema_may_refer_to_its_definitions_and_to_itself():
-    """As schemas made from classes do; what never ends is ended."""
+    """Schemas generated from classes do so; recursion is bounded."""
     schema = {
         "$ref": "#/$defs/N",
         "$defs": {"N": {"properties": {"n": {"$ref": "#/$defs/N"}, "ok": {"type": "boolean"}}}},
@@ -101,33 +101,33 @@ def test_a_schema_may_refer_to_its_definitions_and_to_itself():
 
 
 def test_the_same_request_is_answered_the_same_and_streaming_makes_no_difference():
-    """The answer depends on what is asked and on the seed, not on how it is sent."""
-    assert stated() == stated({**ASK, "stream": True, "metadata": {"user_id": "x"}})
-    assert stated() != stated(seed=1)
-    assert stated() != stated({**ASK, "messages": [{"role": "user", "content": "Why not?"}]})
+    """The answer depends on the request and the seed, not on the transport."""
+    assert answer_to() == answer_to({**ASK, "stream": True, "metadata": {"user_id": "x"}})
+    assert answer_to() != answer_to(seed=1)
+    assert answer_to() != answer_to({**ASK, "messages": [{"role": "user", "content": "Why not?"}]})
 
 
 def test_modes():
-    """It echoes, reports a fixed text, or what a map has for the prompt."""
-    assert stated(mode="echo").text == "Why?"
-    assert stated(mode="text", text="Because.").text == "Because."
-    assert stated(mode="map", answers={"Why?": "42"}).text == "42"
-    assert stated(mode="map", answers={"*": "else"}).text == "else"
-    assert stated(mode="map", answers={}).text == stated().text
+    """The answer is an echo, a fixed text, or the entry of a map for the prompt."""
+    assert answer_to(mode="echo").text == "Why?"
+    assert answer_to(mode="text", text="Because.").text == "Because."
+    assert answer_to(mode="map", answers={"Why?": "42"}).text == "42"
+    assert answer_to(mode="map", answers={"*": "else"}).text == "else"
+    assert answer_to(mode="map", answers={}).text == answer_to().text
 
 
-def test_an_answer_longer_than_allowed_is_cut():
-    """And reports so."""
-    short = stated({**ASK, "max_tokens": 2})
+def test_an_answer_longer_than_allowed_is_truncated():
+    """Its stop reason is the token limit."""
+    short = answer_to({**ASK, "max_tokens": 2})
     assert (short.is_cut, short.output_tokens, len(short.text)) == (True, 2, 8)
 
 
-def test_verdicts_pass_at_the_rate_asked_for():
-    """Over many requests, as a share."""
+def test_verdicts_pass_at_the_configured_rate():
+    """The share is measured over many requests."""
     tool = {"name": "judge", "input_schema": {"properties": {"ok": {"type": "boolean"}}}}
     form = {"tools": [tool], "tool_choice": {"type": "tool", "name": "judge"}}
-    asked = ({**ASK, **form, "messages": [{"role": "user", "content": str(i)}]} for i in range(1_000))
-    passed = sum(stated(each, pass_rate=0.3).tool_input["ok"] for each in asked)
+    requests = ({**ASK, **form, "messages": [{"role": "user", "content": str(i)}]} for i in range(1_000))
+    passed = sum(answer_to(each, pass_rate=0.3).tool_input["ok"] for each in requests)
     assert 250 < passed < 350
 
 
@@ -150,7 +150,7 @@ def test_verdicts_pass_at_the_rate_asked_for():
     ],
 )
 def test_requests_that_make_no_sense_are_refused(change, message):
-    """In the words of the API."""
+    """The error has the API's format."""
     with pytest.raises(ApiError) as caught:
         AnthropicMessages().read({**ASK, **change})
     assert (caught.value.status, caught.value.message) == (400, message)
@@ -160,7 +160,7 @@ def test_requests_that_make_no_sense_are_refused(change, message):
     "change", [{"model": ""}, {"messages": []}, {"messages": [{"role": "x"}]}, {"max_tokens": 0}]
 )
 def test_chats_that_make_no_sense_are_refused(change):
-    """With 400, too."""
+    """The status is 400, too."""
     with pytest.raises(ApiError):
         OpenAIChat().read({**ASK, **change})
 
@@ -169,12 +169,12 @@ def test_chats_that_make_no_sense_are_refused(change):
     ("seconds", "written"), [(0.02, "20ms"), (1.5, "1.5s"), (360, "6m0s"), (3_600, "1h0m0s"), (0, "0ms")]
 )
 def test_durations_are_written_as_openai_writes_them(seconds, written):
-    """Short ones in milliseconds."""
+    """Short durations are in milliseconds."""
     assert duration(seconds) == written
 
 
-def test_faults_come_in_the_shares_asked_for():
-    """And each kind only where it can happen."""
+def test_faults_come_in_the_configured_shares():
+    """Each kind occurs only where it can happen."""
     faults = FaultSettings(overloaded=0.1, reset_midway=0.1, html=0.1, stream_error=0.2)
     drawn = [draw_fault(faults, streamed=False, fortune=uniform(i)) for i in range(3_000)]
     assert 230 < drawn.count("html") < 370
@@ -185,8 +185,8 @@ def test_faults_come_in_the_shares_asked_for():
     assert 520 < streamed.count("stream_error") < 680
 
 
-def test_latency_has_the_median_and_the_p95_asked_for():
-    """Lognormal between them; one number is always the same."""
+def test_latency_has_the_configured_median_and_p95():
+    """It is lognormal between them; a single number is constant."""
     drawn = sorted(draw_latency(LatencySettings(1.0, 4.0), uniform(i)) for i in range(4_000))
     assert drawn[2_000] == pytest.approx(1.0, rel=0.1)
     assert drawn[3_800] == pytest.approx(4.0, rel=0.15)
@@ -194,7 +194,7 @@ def test_latency_has_the_median_and_the_p95_asked_for():
 
 
 def test_settings_change_by_name_all_or_none():
-    """A name that does not exist, or a value out of range, changes nothing; keys are not shown."""
+    """An unknown name or a value out of range changes nothing; keys are not shown."""
     settings = changed(SimulatorSettings(), {"rpm": 5, "mode": "echo", "keys": ["secret-1"]})
     assert (settings.limits.rpm, settings.answers.mode) == (5, "echo")
     assert flat(settings)["keys"] == 1

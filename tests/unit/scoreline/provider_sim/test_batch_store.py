@@ -1,4 +1,4 @@
-"""The course of a message batch, as a function of time."""
+"""The state of a message batch as a function of time."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ def batch(course: BatchSchedule, size: int = 1_000) -> SimulatedBatch:
 
 
 def test_a_batch_ends_when_it_is_due():
-    """Only then do its counts move, and unsound requests have erred."""
+    """Its counts change only then, and invalid requests have errored."""
     made = batch(course_of(BatchSettings(batch_seconds=10), START))
     assert made.course.status(after(9.9)) == "in_progress"
     assert made.counts(after(9.9)) == {"processing": 1_000}
@@ -33,8 +33,8 @@ def test_a_batch_ends_when_it_is_due():
     made.close()
 
 
-def test_a_canceled_batch_keeps_what_was_done():
-    """It is canceling for a little, then ended, with the rest canceled."""
+def test_a_canceled_batch_keeps_its_results():
+    """It is canceling for a moment, then ended, with the rest canceled."""
     made = batch(replace(course_of(BatchSettings(batch_seconds=10), START), canceled=after(3)))
     assert made.course.status(after(3.5)) == "canceling"
     assert made.course.status(after(4)) == "ended"
@@ -42,16 +42,16 @@ def test_a_canceled_batch_keeps_what_was_done():
     made.close()
 
 
-def test_what_is_not_done_in_time_expires():
-    """A batch that would take longer than it may."""
+def test_requests_not_processed_in_time_expire():
+    """The batch takes longer than its time limit."""
     made = batch(course_of(BatchSettings(batch_seconds=10, batch_expiry=5), START))
     assert made.course.ended == after(5)
     assert made.counts(after(5))["expired"] == pytest.approx(500, abs=50)
     made.close()
 
 
-def test_outcomes_come_in_the_shares_asked_for():
-    """Erred, expired and canceled, in a batch that ran its course."""
+def test_outcomes_come_in_the_configured_shares():
+    """They are errored, expired and canceled, in a batch that was not canceled."""
     made = batch(course_of(BatchSettings(batch_errored=0.2, batch_expired=0.1, batch_canceled=0.1), START))
     counts = made.counts(after(99))
     assert counts["errored"] == pytest.approx(260, abs=50)
@@ -61,7 +61,7 @@ def test_outcomes_come_in_the_shares_asked_for():
 
 
 def test_results_come_once_each_and_out_of_order():
-    """In the order in which they were done; the counts agree with them."""
+    """They are in order of completion; the counts agree with them."""
     made = batch(course_of(BatchSettings(batch_errored=0.2), START))
     results = [(item["custom_id"], outcome) for item, outcome in made.results()]
     names = [name for name, _ in results]

@@ -1,4 +1,4 @@
-"""A call's way through the simulator, in virtual time."""
+"""The processing of one call in the simulator, in virtual time."""
 
 import io
 import json
@@ -18,7 +18,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Stage:
-    """Calls whose clock stands until it is moved."""
+    """Calls with a clock that the test advances."""
 
     def __init__(self, **settings: object) -> None:
         self.now = 0.0
@@ -43,7 +43,7 @@ def error_in(reply: HttpReply) -> Any:
 
 
 async def test_three_thousand_requests_a_minute_are_enforced():
-    """Of ten thousand calls in a minute 3,000 and one second's burst are answered, evenly."""
+    """Of ten thousand calls in a minute 3,000 and one second's burst are answered, evenly spread."""
     stage, statuses = Stage(rpm=3_000), list[int]()
     for i in range(10_000):
         stage.now = i * 0.006
@@ -54,8 +54,8 @@ async def test_three_thousand_requests_a_minute_are_enforced():
     assert max(admitted[second] for second in range(1, 60)) <= 51
 
 
-async def test_a_refusal_reports_when_to_come_again():
-    """In whole seconds, rounded up, or exactly where that is asked for."""
+async def test_a_refusal_has_a_retry_after():
+    """It is in whole seconds, rounded up, or exact where configured."""
     stage = Stage(rpm=20)
     assert "retry-after" not in (await stage.ask()).headers
     refused = await stage.ask()
@@ -68,8 +68,8 @@ async def test_a_refusal_reports_when_to_come_again():
     assert (await stage.ask()).headers["retry-after"] == "2.500"
 
 
-async def test_every_reply_reports_how_the_limits_stand_unless_reported_not_to():
-    """Answers and refusals, in either dialect."""
+async def test_every_reply_advertises_the_limits_unless_disabled():
+    """This holds for answers and refusals, in both formats."""
     stage = Stage(rpm=60, tpm=6_000)
     for status in (200, 429):
         reply = await stage.ask()
@@ -86,7 +86,7 @@ async def test_every_reply_reports_how_the_limits_stand_unless_reported_not_to()
 
 
 async def test_beyond_the_concurrency_calls_are_refused():
-    """A call is under way until its reply has been sent."""
+    """A call is in flight until its reply has been sent."""
     stage = Stage(concurrency=2)
     first, second = await stage.ask(), await stage.ask()
     assert (await stage.ask()).status == 429
@@ -96,8 +96,8 @@ async def test_beyond_the_concurrency_calls_are_refused():
     assert stage.calls.stats.max_in_flight == 2
 
 
-async def test_each_attempt_rolls_the_dice_again():
-    """A request that met a fault may fare better the next time, and a second run meets the same faults."""
+async def test_each_attempt_draws_its_fault_anew():
+    """A retried request may succeed, and a second run has the same faults."""
 
     async def fates() -> list[int]:
         stage = Stage(overloaded=0.5)
@@ -108,8 +108,8 @@ async def test_each_attempt_rolls_the_dice_again():
     assert once == await fates()
 
 
-async def test_answered_again_counts_what_was_paid_for_twice():
-    """Two answers to one question."""
+async def test_answered_again_counts_repeated_answers():
+    """Two answers to one request were paid for twice."""
     stage = Stage()
     for _ in range(3):
         await stage.ask()
@@ -117,8 +117,8 @@ async def test_answered_again_counts_what_was_paid_for_twice():
     assert stage.calls.stats.listed()["answered_again"] == 2
 
 
-async def test_what_no_check_has_thought_of_is_refused_all_the_same():
-    """Oddities deep in a request are the asker's fault, not an error of the server."""
+async def test_an_unforeseen_invalid_request_is_refused():
+    """An error deep in a request is a client error, not a server error."""
     stage = Stage()
     for odd in ({"tool_choice": "auto"}, {"tools": 3, "tool_choice": {"type": "any"}}, {"system": 7}):
         assert (await stage.ask(**odd)).status == 400

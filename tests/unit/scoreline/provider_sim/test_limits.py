@@ -12,14 +12,14 @@ costs = st.integers(1, 500)
 
 
 def flood(lane: SimulatedLane, seconds: int, *, every: float, cost: CallWeight) -> int:
-    """Ask again and again, and count what is taken on."""
+    """Send requests repeatedly, and count those admitted."""
     moments = (i * every for i in range(round(seconds / every)))
     return sum(lane.admit(cost, now=now) is None for now in moments)
 
 
 @given(gaps, st.lists(costs, min_size=200, max_size=200), st.floats(1, 200))
 def test_no_window_admits_more_than_its_share(steps, weights, rate):
-    """From any moment on: a full bucket, what came in since, and the debt of one call at most."""
+    """The bound is a full bucket, the refill since, and the debt of one call at most."""
     bucket, now, taken = Bucket(rate, rate, now=0.0), 0.0, list[tuple[float, int]]()
     for step, cost in zip(steps, weights, strict=False):
         now += step
@@ -34,8 +34,8 @@ def test_no_window_admits_more_than_its_share(steps, weights, rate):
 
 
 @given(gaps, costs, st.floats(1, 200))
-def test_who_waits_as_reported_is_admitted(steps, cost, rate):
-    """The time to wait is enough, and a little less is not."""
+def test_a_client_that_honours_retry_after_is_admitted(steps, cost, rate):
+    """The advertised wait is enough, and a little less is not."""
     bucket, now = Bucket(rate, rate, now=0.0), 0.0
     for step in steps:
         now += step
@@ -47,8 +47,8 @@ def test_who_waits_as_reported_is_admitted(steps, cost, rate):
         bucket.take(cost, now=now)
 
 
-def test_a_clock_that_goes_back_gives_nothing():
-    """Time that was counted is not counted again."""
+def test_a_clock_that_goes_back_refills_nothing():
+    """No interval is counted twice."""
     bucket = Bucket(1, 1, now=100.0)
     bucket.take(1, now=100.0)
     assert bucket.level(50.0) == 0
@@ -57,13 +57,13 @@ def test_a_clock_that_goes_back_gives_nothing():
 
 
 def test_three_thousand_a_minute_are_three_thousand_a_minute():
-    """Asked ten times as often, a lane takes the limit and one second's burst, no more and no less."""
+    """At ten times the demand, the limit and one second's burst are admitted, no more and no less."""
     lane = SimulatedLane(SimulatedRateLimits(rpm=3_000), now=0.0)
     assert flood(lane, 60, every=0.002, cost=CallWeight(10, 10)) == pytest.approx(3_050, abs=1)
 
 
-def test_tokens_hold_where_requests_would_not():
-    """The tightest bucket decides, and reports so."""
+def test_the_token_limit_applies_before_the_request_limit():
+    """The tightest bucket decides, and the refusal names it."""
     lane = SimulatedLane(SimulatedRateLimits(rpm=3_000, tpm=60_000), now=0.0)
     assert flood(lane, 60, every=0.01, cost=CallWeight(60, 40)) == pytest.approx(610, abs=1)
     refused = lane.admit(CallWeight(60, 40), now=59.99)
@@ -72,7 +72,7 @@ def test_tokens_hold_where_requests_would_not():
 
 
 def test_a_refused_call_costs_nothing():
-    """What one bucket refuses is not charged to another."""
+    """A call refused by one bucket is not charged to another."""
     lane = SimulatedLane(SimulatedRateLimits(rpm=60, input_tpm=60), now=0.0)
     assert lane.admit(CallWeight(1, 0), now=0.0) is None
     assert lane.admit(CallWeight(1, 0), now=0.5) == Shortage("requests", 0.5)
@@ -80,8 +80,8 @@ def test_a_refused_call_costs_nothing():
     assert lane.admit(CallWeight(1, 0), now=1.0) is None
 
 
-def test_a_call_larger_than_the_bucket_is_served_and_paid_off():
-    """It waits for a full bucket, then leaves a debt that keeps others out."""
+def test_a_call_larger_than_the_bucket_is_served_and_leaves_a_debt():
+    """It waits for a full bucket, then its debt delays other calls."""
     lane = SimulatedLane(SimulatedRateLimits(tpm=6_000), now=0.0)
     assert lane.admit(CallWeight(500, 0), now=0.0) is None
     assert lane.standings(0.0)["tokens"].remaining == 0
@@ -89,15 +89,15 @@ def test_a_call_larger_than_the_bucket_is_served_and_paid_off():
     assert lane.admit(CallWeight(100, 0), now=5.0) is None
 
 
-def test_burst_is_what_may_come_at_once():
-    """Two seconds' worth of 600 a minute are twenty."""
+def test_burst_is_the_size_of_the_bucket():
+    """Two seconds of 600 a minute are twenty."""
     lane = SimulatedLane(SimulatedRateLimits(rpm=600, burst_seconds=2), now=0.0)
     assert [lane.admit(CallWeight(1, 1), now=0.0) for _ in range(21)].count(None) == 20
     assert lane.standings(0.0)["requests"].reset == pytest.approx(2.0)
 
 
-def test_keys_do_not_share_and_models_do_unless_reported():
-    """A lane is a key's, or a model's of a key."""
+def test_keys_have_separate_limits_and_models_share_one_by_default():
+    """A limit belongs to a key, or to a model of a key."""
     lanes, shared, apart = (
         SimulatedLanes(),
         SimulatedRateLimits(rpm=60),
