@@ -112,8 +112,8 @@ def model(url: str) -> TargetSpec:
 def fetched(folder: Path) -> str:
     """Return the metrics of the one process that has registered its port."""
     for path in folder.glob("*.json"):
-        [word] = json.loads(path.read_text())
-        with urllib.request.urlopen(f"http://{word['targets'][0]}/metrics", timeout=5) as answer:
+        [entry] = json.loads(path.read_text())
+        with urllib.request.urlopen(f"http://{entry['targets'][0]}/metrics", timeout=5) as answer:
             return str(answer.read().decode())
     return ""
 
@@ -132,14 +132,14 @@ async def test_an_executor_serves_every_metric_of_the_document(redis_url, tmp_pa
     """Its labels are those of the document, and no metric or span holds a key."""
     with receiver() as (url, _):
         ids = await submit(redis_url, PACED, model(url), each=3)
-        word, spans = tmp_path / "word", tmp_path / "spans"
-        environ = {"EVAL_METRICS_PORT": "0", "EVAL_METRICS_DIR": str(word), "EVAL_TRACE_DIR": str(spans)}
+        files, spans = tmp_path / "targets", tmp_path / "spans"
+        environ = {"EVAL_METRICS_PORT": "0", "EVAL_METRICS_DIR": str(files), "EVAL_TRACE_DIR": str(spans)}
         wanted = [each for each in metrics(*OURS, "Task queue") if each.name not in OF_THE_COORDINATOR]
         async with executor(redis_url, **environ):
-            await until(lambda: word.exists() and list(word.glob("*.json")), 60)
-            await until(lambda: _has(fetched(word), wanted), 60)
-            text = fetched(word)
-        assert list(word.iterdir()) == []
+            await until(lambda: files.exists() and list(files.glob("*.json")), 60)
+            await until(lambda: _has(fetched(files), wanted), 60)
+            text = fetched(files)
+        assert list(files.iterdir()) == []
     for each in wanted:
         labels = _labels(text, each.series[-1])
         assert labels <= set(each.labels), each

@@ -170,7 +170,7 @@ def test_off_the_main_thread_patterns_are_limited_too():
     "text", ["", ".", "-", "$", "%", ",", "e5", "1e99999", "--1", "- -1", "nan", "inf", "9" * 500]
 )
 def test_a_text_that_is_no_number_gives_none(text):
-    """Signs without digits, words, and what is too long to be meant."""
+    """Signs without digits, words, and texts too long for a number."""
     assert number_in(text) is None
 
 
