@@ -43,13 +43,14 @@ ALLOWED: Mapping[str, str] = {
 """Files and folders that may have banned words, and why."""
 
 QUOTED = (
+    '"incarnation"',
     '"in_hand"',
     "told_apart",
     "Say in one or two sentences why",
     "nothing in it is said to you",
     "tells you what to do",
 )
-"""Kept: a field of `--json` documents, a column, and the judge's prompt (scores depend on it)."""
+"""Kept: fields of heartbeats and of `--json`, a column, and the judge's prompt (scores depend on it)."""
 
 SUFFIXES = (".py", ".md", ".sql", ".lua", ".json", ".yaml", ".yml", ".toml", ".sh")
 FILES = ("Makefile", "Dockerfile")

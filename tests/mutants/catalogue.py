@@ -202,7 +202,7 @@ MUTANTS = (
         "            after",
         (f"{WORKER}::test_the_sweep_finds_an_event_whose_wake_up_was_lost",),
     ),
-    # Only contiguous, legal histories move a projection; bridged ones say so.
+    # Only contiguous, legal histories move a projection; bridged ones are marked.
     Mutant(
         "contiguity",
         "eventlog/timeline.py",

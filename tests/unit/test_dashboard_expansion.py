@@ -32,7 +32,7 @@ def test_macros_and_variables_are_put_in(text, expected):
     assert expand(text, WINDOW, {"batch": "b'1"}) == expected
 
 
-@pytest.mark.parametrize("text", ["$nobody", "${batch:csv}", "$__unixEpochFilter(x)"])
+@pytest.mark.parametrize("text", ["$unknown", "${batch:csv}", "$__unixEpochFilter(x)"])
 def test_what_is_not_known_is_not_asked(text):
     """A macro that only Grafana knows would pass here unnoticed and fail there, or the other way round."""
     with pytest.raises(UnknownMacro):

@@ -83,8 +83,8 @@ def test_every_metric_and_label_of_a_panel_is_in_the_contract(panel):
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_every_panel_says_what_it_shows_and_what_to_do(panel):
-    """Whoever is woken by one of them knows what to do next, and numbers have units."""
+def test_every_panel_describes_what_it_shows_and_what_to_do(panel):
+    """Each has a description with the next step, and numbers have units."""
     assert panel.shows.endswith(".")
     assert panel.when_red.endswith((".", "`."))
     assert panel.kind in NUMBERLESS or panel.unit
@@ -104,7 +104,7 @@ def test_ids_are_unique_and_panels_do_not_overlap(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_variables_that_are_used_can_be_chosen(page):
-    """No query is left with a variable that nobody sets."""
+    """No query is left with a variable that is not set."""
     text = json.dumps(rendered_panels(page))
     chosen = {each["name"] for each in document(page)["templating"]["list"]}
     used = {one or other for one, other in re.findall(r"\$\{(\w+)(?::\w+)?\}|\$([a-z]\w*)", text)}

@@ -1,7 +1,7 @@
-"""The testing plan of provider-aware scheduling, item by item: what it asks for, said of Scoreline.
+"""The testing plan of provider-aware scheduling, item by item: what it requires, tested on Scoreline.
 
 The first five are about the scheduler: executors that ask lanes, in virtual time. The others are about a
-batch as a whole. Where Scoreline promises more than the plan asks for, the sentence says so.
+batch as a whole. Where Scoreline promises more than the plan asks for, the sentence names it.
 """
 
 import asyncio
@@ -88,11 +88,11 @@ async def test_retry_after_blocks_starts_and_requeues_correctly():
     stage, lanes = staged(
         MODEL, settings=replace(SETTINGS, slots=1), model=LaneUse("model", LanePolicy(rpm=6_000))
     )
-    said: list[RateLimited] = [RateLimited("slow down", retry_after=timedelta(seconds=30))]
+    rejections: list[RateLimited] = [RateLimited("slow down", retry_after=timedelta(seconds=30))]
 
     async def ask(_question: TargetRequest) -> TargetReply:
-        if said:
-            raise said.pop()
+        if rejections:
+            raise rejections.pop()
         return TargetReply(ANSWER)
 
     stage.target.how = ask
@@ -171,14 +171,14 @@ async def test_conversations_and_stored_outputs_are_serial(tmp_path: Path):
 
 
 async def places(folder: Path, rows: Sequence[Mapping[str, object]]) -> list[SerialPlace | None]:
-    """Say whom each case follows, and what it recalls."""
+    """Return which case each case follows, and what it recalls."""
     plan = plan_of(folder, [{"input": "i", **row} for row in rows])
     return [each.serial for each in await submitted(plan)]
 
 
 @virtually
 async def test_a_resumed_batch_skips_what_has_completed():
-    """Should the task of a completed evaluation come back, nobody is asked; the others are."""
+    """Should the task of a completed evaluation come back, its target is not called; the others are."""
     stage = Stage()
     await stage.register()
     await stage.queue("done")
@@ -200,8 +200,8 @@ def test_the_end_of_a_batchs_time_gives_the_unprocessed_timeouts_and_leaves_the_
     row = EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), Cursor(1, 2, phase))
     logged = {event.key: event for event in history("queued provisioning running")}
     opening = decide(EvaluationState(row, "epoch", published=True), logged)
-    said = [each.data for each in opening.events] if opening else []
-    assert said == ([] if phase in ENDED else [ending])
+    recorded = [each.data for each in opening.events] if opening else []
+    assert recorded == ([] if phase in ENDED else [ending])
 
 
 async def test_progress_and_totals_stay_consistent_whatever_the_order():

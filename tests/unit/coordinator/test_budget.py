@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from coordinator.budget import Streak, budget_words, dollars, hopeless, more, over, overspent
+from coordinator.budget import Streak, budget_words, dollars, more, over, overspent, permanent_streak
 from projections.ledger.contract import Batch, Budget, FailedEvaluation
 
 BATCH = Batch("b", date(2026, 1, 1), "", "default", 1, b"", "running", "", 100, 0, 0, "", None, False)
@@ -149,35 +149,35 @@ def test_failures_are_in_a_row_while_nothing_else_ends(cycles, expected):
 
 def test_enough_permanent_failures_are_a_reason_to_pause():
     """The reason has the error of the newest failure."""
-    assert hopeless([REFUSED] * 3, after=3) == (
+    assert permanent_streak([REFUSED] * 3, after=3) == (
         "3 evaluations in a row failed: authentication: the key was refused"
     )
-    assert hopeless([REFUSED] * 2, after=3) is None
+    assert permanent_streak([REFUSED] * 2, after=3) is None
 
 
 def test_a_retried_fault_among_the_newest_is_no_reason_to_pause():
     """Older failures are ignored."""
-    assert hopeless([REFUSED, SPENT_RETRIES, REFUSED], after=3) is None
-    assert hopeless([REFUSED, REFUSED, SPENT_RETRIES], after=2)
+    assert permanent_streak([REFUSED, SPENT_RETRIES, REFUSED], after=3) is None
+    assert permanent_streak([REFUSED, REFUSED, SPENT_RETRIES], after=2)
 
 
 def test_evaluations_that_were_never_tried_do_not_count():
     """A serial group whose first turn failed is one failure, however long it is."""
-    assert hopeless([NEVER_TRIED] * 10, after=3) is None
-    assert hopeless([NEVER_TRIED, REFUSED, NEVER_TRIED, REFUSED], after=2)
+    assert permanent_streak([NEVER_TRIED] * 10, after=3) is None
+    assert permanent_streak([NEVER_TRIED, REFUSED, NEVER_TRIED, REFUSED], after=2)
 
 
 def test_a_long_error_is_cut_and_its_first_line_is_reported():
     """It is shown in one line of a screen, and stored in a column."""
     long = REFUSED._replace(kind="http", message="a" + "b" * 5_000 + "\nin line 3")
-    text = hopeless([long], after=1)
+    text = permanent_streak([long], after=1)
     assert text
     assert text.startswith("an evaluation failed: http: abbb")
     assert (len(text), text[-1]) == (300, "…")
-    assert hopeless([REFUSED._replace(message="\n")], after=2) is None
-    assert hopeless([REFUSED._replace(message="no\nin line 3")] * 2, after=2) == (
+    assert permanent_streak([REFUSED._replace(message="\n")], after=2) is None
+    assert permanent_streak([REFUSED._replace(message="no\nin line 3")] * 2, after=2) == (
         "2 evaluations in a row failed: authentication: no"
     )
-    assert hopeless([REFUSED._replace(message="\n")] * 2, after=2) == (
+    assert permanent_streak([REFUSED._replace(message="\n")] * 2, after=2) == (
         "2 evaluations in a row failed: authentication"
     )

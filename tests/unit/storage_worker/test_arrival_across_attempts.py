@@ -87,16 +87,16 @@ NO_OPENING, *UNOPENED = history("running provisioning")
 def test_a_rejected_event_has_one_reason_in_every_order(one: list[Event], other: list[Event]) -> None:
     """The quarantine holds the reason that all orders have in common, not the state at the arrival."""
     assert all(commute(a, b) for a in RETRIED for b in REOPENED)
-    expected = asyncio.run(in_one_bite(one))
+    expected = asyncio.run(in_one_pass(one))
     assert expected.quarantined
-    assert memory_dump(asyncio.run(in_one_bite(other))) == memory_dump(expected)
-    tables, _ = asyncio.run(in_many_bites(Random(0), other))
+    assert memory_dump(asyncio.run(in_one_pass(other))) == memory_dump(expected)
+    tables, _ = asyncio.run(in_many_passes(Random(0), other))
     assert memory_dump(tables) == memory_dump(expected)
 
 
 def test_a_refold_gives_the_reason_that_the_storage_worker_gave() -> None:
     """What a rebuild inserts again is the row that was lost."""
-    tables = asyncio.run(in_one_bite([*FAILED, *BEYOND_CLOSING, *REOPENED, RETRY, *RETRIED]))
+    tables = asyncio.run(in_one_pass([*FAILED, *BEYOND_CLOSING, *REOPENED, RETRY, *RETRIED]))
     (held,) = tables.evaluations.values()
     again = refold(held.row, 0, sorted(tables.events.values()), {}).change.quarantined
     assert {bad.id: bad for bad in again} == tables.quarantined
