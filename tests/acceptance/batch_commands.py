@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ import pytest
 from psycopg import OperationalError
 
 from tests.integration.worker import SCORELINE, environment, scoreline
-from tests.processes import command_line, descendants, is_running
+from tests.processes import children, command_line, descendants, is_running
 from tests.waiting import until
 
 PATIENCE = 90
@@ -193,7 +193,7 @@ class Started:
 
     def kill_child(self, *words: str) -> int:
         """kill -9 the first process whose command line has these words; returns how many have them."""
-        found = [pid for pid in descendants(self.process.pid) if _is(pid, words)]
+        found = [pid for pid in _services(self.process.pid) if _is(pid, words)]
         if found:
             os.kill(found[0], signal.SIGKILL)
         return len(found)
@@ -206,3 +206,12 @@ def gone(pids: Sequence[int]) -> bool:
 
 def _is(pid: int, words: Sequence[str]) -> bool:
     return set(words) <= set(command_line(pid))
+
+
+def _services(pid: int) -> Iterator[int]:
+    """List the services of a run: its children, and those of its fork server; not what these have started.
+
+    Between fork and exec a program that a service starts has the service's command line.
+    """
+    for child in children(pid):
+        yield from children(child) if _is(child, ["scoreline.cli.fork_server"]) else [child]
