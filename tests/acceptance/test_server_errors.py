@@ -28,7 +28,10 @@ def redis_server(folder: Path, *options: str) -> Iterator[str]:
     """Run Debian's Redis, and return its URL."""
     port = free_port()
     conf = folder / "redis.conf"
-    conf.write_text(f"port {port}\nbind 127.0.0.1\nsave ''\ndir {folder}\n", encoding="utf-8")
+    own = f"port {port}\nbind 127.0.0.1\nsave ''\ndir {folder}\n"
+    if "--cluster-enabled" in options:
+        own += f"cluster-port {free_port()}\n"  # else ten thousand above the port, which may be too high
+    conf.write_text(own, encoding="utf-8")
     with subprocess.Popen([REDIS or "", str(conf), *options], stdout=subprocess.DEVNULL) as process:
         try:
             with Redis(port=port) as client:
