@@ -144,7 +144,7 @@ def test_a_tail_that_is_not_re_appended(monkeypatch):
     def forget(_outbox: Outbox, _buffer: AttemptBuffer) -> None:
         """Do nothing."""
 
-    monkeypatch.setattr(Outbox, "forgotten", forget)
+    monkeypatch.setattr(Outbox, "reappend", forget)
     assert harms(Profile.LOSS)
 
 

@@ -57,7 +57,7 @@ def test_retries_without_a_budget(monkeypatch):
 
 def test_tasks_that_are_not_taken_over(monkeypatch):
     """Tasks that a dead executor consumed and did not claim would never run."""
-    monkeypatch.setattr(MemoryTaskQueue, "take_over", nothing)
+    monkeypatch.setattr(MemoryTaskQueue, "claim_stalled", nothing)
     assert Harm.STUCK in harms(Profile.DEATHS)
 
 
