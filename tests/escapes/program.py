@@ -84,7 +84,7 @@ class Wall(StrEnum):
 
 
 class ExecutorRights(StrEnum):
-    """As whom the executor runs, which decides the privilege mode of its sandboxes."""
+    """The user and capabilities of the executor, which decide the privilege mode of its sandboxes."""
 
     ROOT = "root with its own uid"
     UNPRIVILEGED = "unprivileged user namespace"

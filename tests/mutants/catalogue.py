@@ -586,7 +586,7 @@ MUTANTS = (
         (ATTEMPTS,),
     ),
     Mutant(
-        "a case that takes its executors with it is given up",
+        "a case that kills its executors becomes a dead letter",
         "coordinator/attempts.py",
         "charges.lost >= LOST_LIMIT or ",
         "",
@@ -1697,7 +1697,7 @@ MUTANTS = (
         (INTERRUPTION,),
     ),
     Mutant(
-        "a process that can't start is given up",
+        "a process that can't start is not restarted",
         "scoreline/local/processes.py",
         "return child.failed_starts >= START_ATTEMPTS",
         "return False",
