@@ -14,23 +14,48 @@ assert [span.name for span in spans] == ["eval.coordinator.accept"]
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from math import ulp
+from dataclasses import dataclass
 from random import Random
 from typing import Any
+from weakref import WeakSet
 
 from opentelemetry import metrics, trace
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint, Sum
+from opentelemetry.sdk.metrics import Counter, Histogram, MeterProvider, ObservableCounter
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    InMemoryMetricReader,
+    NumberDataPoint,
+)
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 
-Series = dict[tuple[str, tuple[str, ...]], Any]
-"""Points by the name of their metric and the values of their labels, in the order of the labels' names."""
+Key = tuple[str, tuple[str, ...]]
+"""The name of a metric, and the values of its labels in the order of their names."""
 
-_reader = InMemoryMetricReader()
+
+@dataclass(frozen=True)
+class Growth:
+    """What a counter or histogram has got; of a gauge, its value."""
+
+    sum: float
+    count: int
+
+    def __add__(self, other: "Growth") -> "Growth":
+        return Growth(self.sum + other.sum, self.count + other.count)
+
+
+NOTHING = Growth(0.0, 0)
+
+Series = dict[Key, Growth]
+
+_GROWTH = AggregationTemporality.DELTA
+_reader = InMemoryMetricReader(
+    preferred_temporality={Counter: _GROWTH, ObservableCounter: _GROWTH, Histogram: _GROWTH},
+)
+_active: "WeakSet[Measured]" = WeakSet()
+_known: set[Key] = set()
 _exporter = InMemorySpanExporter()
 metrics.set_meter_provider(MeterProvider([_reader], shutdown_on_exit=False))
 
@@ -56,50 +81,63 @@ trace.set_tracer_provider(_tracers)
 
 
 class Measured:
-    """What was measured since a moment."""
+    """What was measured since a moment: the growth of counters and histograms, and gauges as they are.
+
+    The growth is read as such: as the difference of two totals it would carry their rounding.
+    """
 
     def __init__(self) -> None:
-        self.before = _read()
         self.after: Series = {}
+        self._unread: list[Series] = []
+        _active.add(self)
 
     def look(self) -> "Measured":
         """Read all instruments as they are now."""
-        self.after = _read()
+        gauges = _collect()
+        growth = {key: value for key, value in self.after.items() if key in _known}
+        for each in self._unread:
+            for key, value in each.items():
+                growth[key] = growth.get(key, NOTHING) + value
+        self._unread.clear()
+        self.after = growth | gauges
         return self
+
+    def add(self, growth: Series) -> None:
+        """Keep what has grown since the last reading until this one looks."""
+        self._unread.append(growth)
 
     def __getitem__(self, which: str | tuple[str, ...]) -> float:
         name, labels = (which, ()) if isinstance(which, str) else (which[0], which[1:])
-        before = self.before.get((name, labels))
-        return float(self.after[name, labels].value - (before.value if before else 0))
-
-    def resolution(self, name: str, *labels: str) -> float:
-        """Return the rounding error of a counter's growth: its total is of the whole process."""
-        return 4 * ulp(self.after[name, labels].value)
+        return self._grown(name, labels).sum
 
     def count(self, name: str, *labels: str) -> int:
         """How many values a histogram has got."""
-        before = self.before.get((name, labels))
-        return int(self.after[name, labels].count - (before.count if before else 0))
+        return self._grown(name, labels).count
 
     def sum(self, name: str, *labels: str) -> float:
         """What these values come to."""
-        before = self.before.get((name, labels))
-        return float(self.after[name, labels].sum - (before.sum if before else 0))
+        return self._grown(name, labels).sum
 
     def gauge(self, name: str, *labels: str) -> float | None:
         """Return a gauge's value; None if it is not reported."""
         found = self.after.get((name, labels))
-        return float(found.value) if found else None
+        return found.sum if found else None
 
     @property
     def names(self) -> set[str]:
-        """All metrics of which there is a point."""
-        return {name for name, _ in self.after}
+        """All metrics that are reported."""
+        return {name for name, _ in _known | self.after.keys()}
+
+    def _grown(self, name: str, labels: tuple[str, ...]) -> Growth:
+        if (name, labels) not in _known:
+            raise KeyError(name, labels)
+        return self.after.get((name, labels), NOTHING)
 
 
 @contextmanager
 def measuring() -> Iterator[Measured]:
     """Measure what a block does."""
+    _collect()
     measured = Measured()
     yield measured
     measured.look()
@@ -114,19 +152,31 @@ def tracing_spans() -> Iterator[list[ReadableSpan]]:
     found += _exporter.get_finished_spans()
 
 
-def _read() -> Series:
+def _collect() -> Series:
+    """Give what has grown since the last reading to all who measure, and return the gauges."""
     data = _reader.get_metrics_data()
     resources = data.resource_metrics if data else []
-    series: Series = {}
+    growth: Series = {}
+    gauges: Series = {}
     for metric in (m for resource in resources for scope in resource.scope_metrics for m in scope.metrics):
+        grows = getattr(metric.data, "aggregation_temporality", None) is _GROWTH
         for point in metric.data.data_points:
             key = metric.name, _labels(point)
-            before = series.get(key)
-            # Rooms that are processes of their own count in one name; here they are in the same process.
-            if before and isinstance(point, NumberDataPoint) and isinstance(metric.data, Sum):
-                point = replace(point, value=point.value + before.value)  # noqa: PLW2901 - both in one
-            series[key] = point
-    return series
+            if not grows:
+                gauges[key] = _value(point)
+                continue
+            # Processes of different kinds count in one name; here they are in the same process.
+            growth[key] = growth.get(key, NOTHING) + _value(point)
+    _known.update(growth)
+    for measured in _active:
+        measured.add(growth)
+    return gauges
+
+
+def _value(point: Any) -> Growth:
+    if isinstance(point, NumberDataPoint):
+        return Growth(float(point.value), 1)
+    return Growth(point.sum, point.count)
 
 
 def _labels(point: Any) -> tuple[str, ...]:
