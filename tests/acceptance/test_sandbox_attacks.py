@@ -10,7 +10,7 @@ import pytest
 
 from executor.sandbox.bubblewrap_options import PrivilegeMode
 from tests.acceptance.batch_commands import Folder
-from tests.integration.executor.test_sandbox_memory import EMPTY_FILES, SHARED_MEMORY
+from tests.integration.executor.sandbox.test_resource_monitor import EMPTY_FILES, SHARED_MEMORY
 from tests.integration.sandboxed import PREFIXES, PRIVILEGE_MODES, needs_sandbox
 from tests.integration.takeover import TAKEOVER
 

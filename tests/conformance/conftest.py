@@ -9,7 +9,11 @@ from eventlog.keys import DEFAULT_SHARDS
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
 from tests.conformance.eventlog.log_forms import Form, MemoryForm, RedisForm
-from tests.conformance.projections.ledger_forms import LedgerForm, MemoryLedgerForm, PostgresLedgerForm
+from tests.conformance.projections.ledger.ledger_forms import (
+    LedgerForm,
+    MemoryLedgerForm,
+    PostgresLedgerForm,
+)
 from tests.conformance.taskqueue.queue_forms import MemoryQueueForm, QueueForm, RedisQueueForm
 
 

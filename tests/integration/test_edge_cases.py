@@ -33,7 +33,7 @@ from storage_worker.storage import Storage
 from storage_worker.wake_ups import WakeUpBatch
 from taskqueue.queue_layout import SCORING_PARTITION, queue_name
 from tests.builders import BATCH, CASE, history
-from tests.integration.coordinating import ANSWER, House, house
+from tests.integration.coordinator.coordinating import ANSWER, House, house
 from tests.provider import provider
 from tests.storing import PATIENCE, World
 from tests.unit.executor.lanes.test_client import MODEL, staged

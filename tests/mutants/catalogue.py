@@ -8,14 +8,14 @@ MOVE = "projections/sql/evaluations.sql"
 CORE = "projections/migrations/0001_core.sql"
 ROLES = "projections/migrations/0002_roles.sql"
 
-LOG = "tests/conformance/eventlog/test_event_log.py"
-LOG_MODES = "tests/conformance/eventlog/test_append_modes.py"
-REDIS_LOG = "tests/conformance/eventlog/test_redis_event_log.py"
-REDIS_QUEUE = "tests/conformance/taskqueue/test_redis_task_queue.py"
-LOG_RETENTION = "tests/conformance/eventlog/test_event_log_retention.py"
-TABLES = "tests/conformance/projections/test_store.py"
+LOG = "tests/conformance/eventlog/test_log.py"
+LOG_MODES = "tests/conformance/eventlog/test_log_append_modes.py"
+REDIS_LOG = "tests/conformance/eventlog/test_redis_streams.py"
+REDIS_QUEUE = "tests/conformance/taskqueue/test_redis_streams.py"
+LOG_RETENTION = "tests/conformance/eventlog/test_log_retention.py"
+TABLES = "tests/conformance/projections/store/test_contract.py"
 WORKER = "tests/integration/storage_worker/test_app.py"
-PERMUTATIONS = "tests/unit/storage_worker/test_permutations.py"
+PERMUTATIONS = "tests/unit/storage_worker/test_storage_permutations.py"
 STORAGE = "tests/unit/storage_worker/test_storage.py"
 STORAGE_FAULTS = "tests/unit/storage_worker/test_storage_faults.py"
 TIMELINE = "tests/unit/eventlog/test_timeline.py"
@@ -23,71 +23,71 @@ LIFECYCLE = "tests/unit/eventlog/test_lifecycle.py"
 QUEUE = "tests/unit/eventlog/test_event_queue.py"
 OWNERSHIP = "tests/unit/eventlog/test_event_queue_ownership.py"
 OUTBOX = "tests/unit/eventlog/test_outbox.py"
-VERIFY = "tests/integration/projections/test_verify.py"
-REBUILD = "tests/integration/projections/test_rebuild.py"
-RETRACE = "tests/unit/projections/test_refold.py"
+VERIFY = "tests/integration/projections/verification/test_verify.py"
+REBUILD = "tests/integration/projections/verification/test_rebuild.py"
+RETRACE = "tests/unit/projections/folds/test_refold.py"
 SIMULATION = "tests/simulation/test_simulation.py"
 FOUND = "tests/simulation/test_found.py"
 RECONCILE = "tests/unit/coordinator/test_reconcile_decision.py"
 GRACE = "tests/unit/coordinator/test_grace.py"
 CONFIRMATION = "tests/unit/eventlog/test_event_queue_confirmation.py"
-CHANGE = "tests/unit/projections/test_change.py"
+CHANGE = "tests/unit/projections/folds/test_change.py"
 CONTINUITY = "tests/integration/scoreline/local/embedded/test_continuity.py"
 ATTEMPTS = "tests/unit/coordinator/test_attempts.py"
 FOLD = "tests/unit/executor/test_replay.py"
-LEDGER = "tests/conformance/projections/test_ledger.py"
+LEDGER = "tests/conformance/projections/ledger/test_contract.py"
 EXECUTOR_CONTROL = "tests/unit/executor/test_executor.py"
 INTERRUPTION = "tests/integration/scoreline/local/test_interruption.py"
 PROCESSES = "tests/integration/scoreline/local/test_processes.py"
 DAMAGED_FILE = "tests/integration/scoreline/local/embedded/test_damage.py"
-HTTP_TARGET = "tests/integration/executor/test_http_target.py"
+HTTP_TARGET = "tests/integration/executor/targets/test_http.py"
 BOUNDED_REPLIES = "tests/unit/providers/test_bounded_replies.py"
 HOSTILE_REPLIES = "tests/acceptance/test_hostile_replies.py"
 RUNS = "tests/acceptance/test_runs.py"
 LANE = "executor/lanes/lane.lua"
-LANES = "tests/conformance/executor/test_lanes.py"
-LANES_TRACES = "tests/conformance/executor/test_lanes_traces.py"
+LANES = "tests/conformance/executor/lanes/test_contract.py"
+LANES_TRACES = "tests/conformance/executor/lanes/test_contract_traces.py"
 LANES_ARITHMETIC = "tests/unit/executor/lanes/test_lane.py"
 EXECUTOR_LANES = "tests/unit/executor/lanes/test_client.py"
 LANES_LIMITS = "tests/unit/executor/lanes/test_limits.py"
-BUDGETS = "tests/integration/test_budgets.py"
-BUDGET_ACCOUNTS = "tests/conformance/taskqueue/test_budget_accounts.py"
+BUDGETS = "tests/integration/coordinator/test_auto_pause.py"
+BUDGET_ACCOUNTS = "tests/conformance/taskqueue/budget/test_contract.py"
 EXECUTOR_BUDGET = "tests/unit/executor/budget/test_client.py"
 BUDGET_KEEPER = "tests/unit/coordinator/test_budget_keeper.py"
 FAILURE_STREAK = "tests/unit/executor/test_failure_streak.py"
-PROVIDER_BATCH_BUDGETS = "tests/unit/coordinator/test_provider_batch_budgets.py"
-PROVIDER_BOOKS = "tests/conformance/projections/test_provider_batches.py"
-PROVIDER_CRASH = "tests/unit/coordinator/test_provider_batches_crash.py"
-PROVIDER_BATCHES = "tests/unit/coordinator/test_provider_batches.py"
+PROVIDER_BATCH_BUDGETS = "tests/unit/coordinator/provider_batches/test_reservations.py"
+PROVIDER_BOOKS = "tests/conformance/projections/ledger/test_provider_batches.py"
+PROVIDER_CRASH = "tests/unit/coordinator/provider_batches/test_recovery_crash.py"
+PROVIDER_BATCHES = "tests/unit/coordinator/provider_batches/test_driver.py"
 PREFLIGHT = "tests/acceptance/test_preflight.py"
 REPORT = "tests/unit/scoreline/reports/test_report.py"
 EXPORT = "tests/unit/scoreline/reports/test_export.py"
-PYTHON_TARGET = "tests/integration/executor/test_python_target.py"
+PYTHON_TARGET = "tests/integration/executor/targets/test_python.py"
 FAULTS = "tests/unit/executor/test_outcome.py"
 EXECUTOR_RUN = "tests/unit/executor/test_attempt.py"
-SCORECARD = "tests/unit/projections/test_scorecard.py"
+SCORECARD = "tests/unit/projections/folds/test_scorecard.py"
 SIMULATION_MODE = "tests/unit/scoreline/submit/spec/test_simulation.py"
-SANDBOX = "tests/integration/executor/test_sandbox.py"
+SANDBOX = "tests/integration/executor/sandbox/test_sandbox.py"
 ESCAPES = "tests/escapes/test_corpus.py::test_every_program_is_contained_and_everything_is_returned"
 CODE_VERDICTS = "tests/acceptance/test_code_verdicts.py"
 RUN_DIRECTORIES = "tests/acceptance/test_run_directories.py"
 PROTOCOL_DESCRIPTORS = "tests/acceptance/test_protocol_descriptors.py"
 SANDBOX_CHECK = "tests/acceptance/test_sandbox_check.py"
-WALL_CHECKS = "tests/integration/executor/test_isolation_checks.py"
+WALL_CHECKS = "tests/integration/executor/sandbox/test_isolation_checks.py"
 COMPLETION = "tests/unit/executor/evaluators/test_completion.py"
-FIRST_PROCESS = "tests/integration/executor/test_sandbox_first_process.py"
+FIRST_PROCESS = "tests/integration/executor/sandbox/test_init.py"
 WALLS = "tests/unit/executor/sandbox/test_bubblewrap_options.py"
-SANDBOX_MEMORY = "tests/integration/executor/test_sandbox_memory.py"
-SANDBOX_CGROUP = "tests/integration/executor/test_sandbox_cgroup.py"
+SANDBOX_MEMORY = "tests/integration/executor/sandbox/test_resource_monitor.py"
+SANDBOX_CGROUP = "tests/integration/executor/sandbox/test_memory_cgroup.py"
 HOST_FILES = "tests/unit/executor/targets/test_host_files.py"
 SECCOMP = "tests/unit/executor/sandbox/test_seccomp.py"
-TOTALS = "tests/unit/projections/test_attempt_totals.py"
+TOTALS = "tests/unit/projections/folds/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
-ACROSS_ATTEMPTS = "tests/unit/storage_worker/test_arrival_across_attempts.py"
+ACROSS_ATTEMPTS = "tests/unit/storage_worker/test_storage_arrival_across_attempts.py"
 SERVER_ERRORS = "tests/acceptance/test_server_errors.py"
-ACL = "tests/integration/test_acl.py::test_each_user_is_denied_what_its_service_does_not_need"
-LEAST_PRIVILEGE = "tests/integration/test_least_privilege.py"
-EXTREMES = "tests/integration/test_extreme_values.py"
+ACL = "tests/integration/deploy/test_users_acl.py::test_each_user_is_denied_what_its_service_does_not_need"
+LEAST_PRIVILEGE = "tests/integration/deploy/test_least_privilege.py"
+EXTREMES = "tests/integration/eventlog/test_events_extreme_values.py"
 BATCH_STATUS = "tests/unit/scoreline/reports/test_batch_status.py"
 COMPARE = "tests/integration/scoreline/reports/test_compare.py"
 INVOCATION = "tests/unit/scoreline/test_invocation.py"
@@ -95,19 +95,19 @@ PASS_RATE = "tests/unit/scoreline/reports/test_pass_rate.py"
 FUZZ = "tests/fuzz/test_fuzz.py"
 ACCEPTING = "tests/unit/coordinator/test_acceptance.py"
 PROVIDER_PRICES = "tests/unit/providers/test_endpoint.py"
-DATASET_LIMITS = "tests/unit/scoreline/submit/datasets/test_limits.py"
+DATASET_LIMITS = "tests/unit/scoreline/submit/datasets/test_file_formats_limits.py"
 DATASET_FORMATS = "tests/unit/scoreline/submit/datasets/test_file_formats.py"
 HOSTILE_FILES = "tests/acceptance/test_hostile_files.py::test_hostile_files_are_refused_in_bounded_memory"
 HOSTILE_SPECS = (
     "tests/acceptance/test_hostile_files.py::test_hostile_specs_and_batches_are_refused_in_bounded_memory"
 )
-PROVIDER_WITHDRAWN = "tests/unit/coordinator/test_provider_batches_withdrawn.py"
+PROVIDER_WITHDRAWN = "tests/unit/coordinator/provider_batches/test_canceller.py"
 
 REDACTION = "tests/unit/eventlog/test_redaction.py"
 SPEC_SECRETS = "tests/unit/scoreline/submit/spec/test_secrets.py"
 SECRETS = "tests/acceptance/test_secrets.py"
 STORED_SECRETS = f"{SECRETS}::test_nothing_of_a_secret_is_stored_logged_shown_or_exported"
-HTTP_SECRET = "tests/integration/executor/test_http_target.py::test_a_secret_is_sent_and_never_reported"
+HTTP_SECRET = "tests/integration/executor/targets/test_http.py::test_a_secret_is_sent_and_never_reported"
 
 PROMISES = "tests/acceptance/test_promises.py"
 
@@ -377,14 +377,14 @@ MUTANTS = (
         "storage_worker/storage.py",
         "            if len(changes) == 1:\n",
         "            if changes:\n",
-        (STORAGE_FAULTS, "tests/integration/test_bad_input.py"),
+        (STORAGE_FAULTS, "tests/integration/storage_worker/test_storage_bad_input.py"),
     ),
     Mutant(
         "events can't be altered",
         ROLES,
         "REVOKE UPDATE, DELETE, TRUNCATE ON events, gap_bridges, quarantine FROM scoreline_migrator;",
         "",
-        ("tests/integration/projections/test_roles.py",),
+        ("tests/integration/projections/database/test_migrations_roles.py",),
     ),
     # Rebuild equals live, and the checker can fail.
     Mutant(
@@ -506,7 +506,7 @@ MUTANTS = (
         "projections/sql/ledger_evaluations.sql",
         "v.updated_at + greatest(least(retry.due_at - e.occurred_at, interval '1 day'), interval '0')",
         "retry.due_at",
-        ("tests/conformance/projections/test_ledger_attempts.py",),
+        ("tests/conformance/projections/ledger/test_contract_attempts.py",),
     ),
     Mutant(
         "coordinators read the clock of Postgres, not their own",
@@ -611,7 +611,7 @@ MUTANTS = (
         APPEND,
         "mode ~= 'opening' and ",
         "",
-        ("tests/conformance/eventlog/test_append_modes.py",),
+        ("tests/conformance/eventlog/test_log_append_modes.py",),
     ),
     Mutant(
         "what was paid for is kept behind a fence",
@@ -625,7 +625,7 @@ MUTANTS = (
         "taskqueue/ack.lua",
         "ARGV[i], ARGV[i], 1, consumer)",
         "ARGV[i], ARGV[i], 1)",
-        ("tests/conformance/taskqueue/test_task_queue.py",),
+        ("tests/conformance/taskqueue/test_tasks.py",),
     ),
     # The fleet stays under the limits of providers.
     Mutant(

@@ -9,7 +9,7 @@ from storage_worker.consumer import Consumer
 from storage_worker.metrics import GAUGES, POSTGRES, REDIS, poll
 from storage_worker.storage import Storage
 from storage_worker.telemetry import BatchModes
-from tests.integration.coordinating import House, house
+from tests.integration.coordinator.coordinating import House, house
 from tests.storing import PATIENCE
 from tests.telemetry import measuring
 

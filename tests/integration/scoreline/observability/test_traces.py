@@ -10,7 +10,7 @@ from coordinator import telemetry
 from domain.ids import evaluation_id
 from eventlog.events import Event
 from tests.builders import event
-from tests.integration.coordinating import House, house
+from tests.integration.coordinator.coordinating import House, house
 from tests.storing import World
 from tests.telemetry import tracing_spans
 

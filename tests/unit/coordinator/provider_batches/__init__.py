@@ -1,0 +1,1 @@
+"""Tests of `coordinator.provider_batches`."""
