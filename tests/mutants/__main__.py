@@ -1,7 +1,7 @@
 """Remove each mechanism in a copy of the tree, run the tests that guard it, and list what went red.
 
 python -m tests.mutants                    all of them
-python -m tests.mutants --only fence       those whose name has this word
+python -m tests.mutants --only fence       those with this word in their name or target
 python -m tests.mutants --promises         mutants of docs/explanation/proofs.md, by their acceptance tests
 """
 
@@ -33,12 +33,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default="", help="a word in the mechanism's name")
+    parser.add_argument("--only", default="", help="a word in the mechanism's name, or in its target")
     parser.add_argument("--from", dest="first", type=int, default=1, help="begin with this number")
     parser.add_argument("--promises", action="store_true", help="run acceptance tests instead")
     args = parser.parse_args()
     known = promised_mutants() if args.promises else list(MUTANTS)
-    chosen = [mutant for mutant in known if args.only in mutant.mechanism][args.first - 1 :]
+    matching = [mutant for mutant in known if args.only in f"{mutant.mechanism} {mutant.target}"]
+    chosen = matching[args.first - 1 :]
     survivors = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "scoreline"
@@ -75,15 +76,13 @@ def interpreter(folder: Path, copy: Path) -> Path:
 
 def kill(copy: Path, mutant: Mutant, python: Path) -> str | None:
     """Remove a mechanism, run its tests, put it back; returns the first test that went red."""
-    path = copy / mutant.path
-    whole = path.read_text(encoding="utf-8")
-    if whole.count(mutant.old) != 1:
-        raise SystemExit(f"{mutant.path} has no single place that reads:\n{mutant.old}")
-    path.write_text(whole.replace(mutant.old, mutant.new), encoding="utf-8")
+    mutated = mutant.apply(copy)
+    whole = mutated.path.read_text(encoding="utf-8")
+    mutated.path.write_text(mutated.text, encoding="utf-8")
     try:
         return first_red(copy, mutant.tests, python)
     finally:
-        path.write_text(whole, encoding="utf-8")
+        mutated.path.write_text(whole, encoding="utf-8")
 
 
 def first_red(copy: Path, tests: tuple[str, ...], python: Path) -> str | None:
