@@ -48,6 +48,8 @@ class Settings(TelemetrySettings, AlertSettings):
     redis_url: str | None = Field(default=None, repr=False)
     postgres_url: str | None = Field(default=None, repr=False)
     data_dir: Path | None = None
+    servers_linger: float = Field(default=0.0, ge=0, le=86_400)
+    """How long embedded servers outlive their last user, for the next command to find them ready."""
     shards: int = Field(default=DEFAULT_SHARDS, ge=1, le=100)
     ordering: Ordering = Ordering.STRICT
     gap_timeout: Seconds = 30.0

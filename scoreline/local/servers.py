@@ -27,7 +27,7 @@ def named_servers(settings: Settings) -> Iterator[Servers]:
     if settings.redis_url and settings.postgres_url:
         yield Servers(settings.redis_url, settings.postgres_url)
         return
-    with embedded_servers(settings.data_dir or default_root()) as own:
+    with embedded_servers(settings.data_dir or default_root(), linger=settings.servers_linger) as own:
         servers = Servers(settings.redis_url or own.redis_url, settings.postgres_url or own.postgres_url)
         if settings.postgres_url is None:
             asyncio.run(prepare(servers.postgres_url, shards=settings.shards))

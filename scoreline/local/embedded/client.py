@@ -11,7 +11,7 @@ from pathlib import Path
 from scoreline.local.embedded.damage import take_notices
 from scoreline.local.embedded.errors import EmbeddedServerError, advice, file_error, log_tail
 from scoreline.local.embedded.layout import Layout
-from scoreline.local.embedded.locks import Patience, try_lock
+from scoreline.local.embedded.locks import Patience, set_linger, try_lock
 from scoreline.local.embedded.status import read
 from scoreline.private_files import PRIVATE_UMASK, default_root, open_private
 from scoreline.servers.addresses import Servers
@@ -21,12 +21,13 @@ _ATTEMPTS = 3
 
 
 @contextmanager
-def embedded_servers(root: Path | None = None) -> Iterator[Servers]:
-    """Both servers, ready; they stop when the last process that uses them is gone."""
+def embedded_servers(root: Path | None = None, *, linger: float = 0.0) -> Iterator[Servers]:
+    """Both servers, ready; they stop `linger` seconds after the last process that uses them is gone."""
     home = root or default_root()
     try:
         layout = Layout.under(home)
         membership = _join(layout)
+        set_linger(membership, linger)
     except OSError as error:
         raise file_error(home, error) from error
     try:
@@ -98,6 +99,7 @@ def _leave(layout: Layout, membership: int) -> None:
     with suppress(OSError, EmbeddedServerError):
         if layout.status.exists() and (lock := try_lock(layout.guardian_lock)) is not None:
             _launch(layout, lock)
+    os.utime(membership)
     os.close(membership)
 
 

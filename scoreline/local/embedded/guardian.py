@@ -1,4 +1,4 @@
-"""The guardian process: owns both servers for as long as anybody uses them.
+"""The guardian process: owns both servers for as long as anybody uses them, and as they linger after.
 
 `python -m scoreline.local.embedded.guardian HOME LOCK`, where LOCK is the inherited descriptor that
 holds the guardian's lock: it was taken before this process existed, so there is only one of it.
@@ -9,12 +9,14 @@ import os
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from scoreline.local.embedded.continuity import EpochContinuity
 from scoreline.local.embedded.errors import EmbeddedServerError, file_error
 from scoreline.local.embedded.layout import Layout
+from scoreline.local.embedded.locks import linger_remaining
 from scoreline.local.embedded.postgres import postgres, postgres_url
 from scoreline.local.embedded.server import Server
 from scoreline.local.embedded.status import publish
@@ -23,10 +25,12 @@ from scoreline.servers.addresses import Servers
 
 _WATCH = 0.05
 _RETRY = 1.0
+_LINGER_CHECK = 0.5
+"""Seconds between two looks at whether the data directory still exists."""
 
 
 class Guardian:
-    """Keeps both servers up until the last user is gone."""
+    """Keeps both servers up until the last user is gone, and for as long after as that user set."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -48,9 +52,13 @@ class Guardian:
             self._stop()
 
     def _await_last_user(self) -> None:
-        # Never unlocked: a user who comes now waits until this process, and so its servers, ended.
         descriptor = os.open(self._layout.users_lock, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        while remaining := linger_remaining(descriptor):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            time.sleep(min(remaining, _LINGER_CHECK))
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # Never unlocked: a user who comes now waits until this process, and so its servers, ended.
         self._unused.set()
 
     def _bring_up(self) -> Servers | EmbeddedServerError:

@@ -22,6 +22,21 @@ def try_lock(path: Path, operation: int = fcntl.LOCK_EX) -> int | None:
     return descriptor
 
 
+def set_linger(membership: int, seconds: float) -> None:
+    """Record in the users' lock file how long the servers outlive their last user."""
+    os.ftruncate(membership, 0)
+    os.pwrite(membership, str(seconds).encode(), 0)
+
+
+def linger_remaining(membership: int) -> float:
+    """Return the seconds that unused servers have left; none once their directory is removed."""
+    state = os.fstat(membership)
+    linger = float(os.pread(membership, 32, 0) or 0)
+    if not state.st_nlink or not linger:
+        return 0.0
+    return min(max(0.0, state.st_mtime + linger - time.time()), linger)
+
+
 class Patience:
     """A deadline for loops that poll."""
 

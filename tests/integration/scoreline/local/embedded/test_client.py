@@ -246,6 +246,32 @@ async def test_user_that_comes_while_servers_stop_gets_new_ones(root: Path) -> N
             assert answers(servers)
 
 
+async def test_lingering_servers_are_those_of_the_next_user(root: Path) -> None:
+    """They outlive their last user; one that sets no time to linger ends them with itself."""
+    with embedded_servers(root, linger=600):
+        before = pids(root)
+    with embedded_servers(root) as servers:
+        assert answers(servers)
+        assert pids(root) == before
+    await until(lambda: at_rest(root))
+
+
+async def test_lingering_servers_stop_when_their_time_is_over(root: Path) -> None:
+    """Nothing is left running, though no other user comes."""
+    with embedded_servers(root, linger=0.2):
+        started = pids(root)
+    await until(lambda: at_rest(root))
+    assert not any(alive(pid) for pid in started)
+
+
+async def test_lingering_servers_stop_when_their_directory_is_removed(tmp_path: Path) -> None:
+    """A data directory that is deleted leaves no process behind."""
+    with embedded_servers(tmp_path / "d", linger=600):
+        started = pids(tmp_path / "d")
+    shutil.rmtree(tmp_path / "d", ignore_errors=True)  # the servers remove files of theirs meanwhile
+    await until(lambda: not any(alive(pid) for pid in started))
+
+
 async def test_next_user_adopts_the_servers_of_a_killed_guardian(root: Path) -> None:
     """Orphaned servers go on under a new guardian, which stops them when the users are gone."""
     with embedded_servers(root):
