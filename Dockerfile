@@ -16,7 +16,7 @@ RUN /opt/scoreline/bin/pip install --quiet --no-deps --no-build-isolation /src \
     && /opt/scoreline/bin/python -m compileall -q /opt/scoreline/lib
 
 FROM ${PYTHON_IMAGE}
-# bubblewrap builds the walls around untrusted code; prlimit and setpriv come with Debian's util-linux.
+# bubblewrap isolates untrusted code; prlimit and setpriv come with Debian's util-linux.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends bubblewrap util-linux \
     && rm -rf /var/lib/apt/lists/*

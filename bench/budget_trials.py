@@ -62,8 +62,8 @@ def draw(dice: Random) -> Trial:
     tokens = calls * (output + longest // 8 + 20)
     by_tokens = dice.random() < 0.2
     latency = round(dice.uniform(0.05, 1.0), 2)
-    trouble = {"overloaded": 0.02, "server_error": 0.05, "reset_before": 0.03, "truncated": 0.02}
-    faults = {name: round(dice.uniform(0, most), 3) for name, most in trouble.items()}
+    highest = {"overloaded": 0.02, "server_error": 0.05, "reset_before": 0.03, "truncated": 0.02}
+    faults = {name: round(dice.uniform(0, most), 3) for name, most in highest.items()}
     return Trial(
         cases=max(10, int(calls / (1 + judges) * dice.choice([0.5, 2, 3]))),
         longest_prompt=longest,

@@ -49,7 +49,7 @@ def server_pids(root: Path) -> list[int]:
     return [int(path.read_text().split(maxsplit=1)[0]) for path in files]
 
 
-def room_of(used: ProcessCpu) -> str:
+def service_of(used: ProcessCpu) -> str:
     """Return the component that a process belongs to."""
     words = {
         "storage-worker start": "storage_worker",
@@ -58,4 +58,4 @@ def room_of(used: ProcessCpu) -> str:
         "valkey": "redis",
         "postgres": "postgres",
     }
-    return next((room for word, room in words.items() if word in used.command), "submitter")
+    return next((service for word, service in words.items() if word in used.command), "submitter")

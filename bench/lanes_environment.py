@@ -18,7 +18,7 @@ from urllib.request import Request, urlopen
 from redis.asyncio import Redis
 from rich.console import Console
 
-from bench.cpu import family, room_of, server_pids
+from bench.cpu import family, server_pids, service_of
 from bench.lanes_metrics import SimulatorCounts, read_stats
 from eventlog.redis_streams import connect
 from projections.database.readiness import prepare
@@ -133,12 +133,12 @@ class LaneBench:
         """Add the CPU seconds of all processes up, by the part of the system."""
         used: Cpu = defaultdict(float)
         for one in family(os.getpid(), *server_pids(self.root)):
-            used["simulator" if "provider-sim" in one.command else room_of(one)] += one.cpu
+            used["simulator" if "provider-sim" in one.command else service_of(one)] += one.cpu
         return used
 
 
 @asynccontextmanager
-async def stage(executors: int, *, slots: int = 0) -> AsyncIterator[LaneBench]:
+async def lane_bench(executors: int, *, slots: int = 0) -> AsyncIterator[LaneBench]:
     """Start servers and a fleet of one executor with 100 slots, or of several with 32 each."""
     os.environ[KEY] = "sim"
     slots = slots or (100 if executors == 1 else 32)
@@ -166,4 +166,4 @@ async def all_present(servers: Servers, executors: int) -> None:
 
 def shares(before: Cpu, after: Cpu, seconds: float) -> dict[str, float]:
     """Return the share of a core that each component used."""
-    return {room: round((after[room] - before[room]) / seconds, 3) for room in sorted(after)}
+    return {service: round((after[service] - before[service]) / seconds, 3) for service in sorted(after)}

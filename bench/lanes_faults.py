@@ -7,7 +7,7 @@ limit.
 import asyncio
 from typing import Any
 
-from bench.lanes_environment import LOOK_EVERY, SimulatedProvider, provider, stage
+from bench.lanes_environment import LOOK_EVERY, SimulatedProvider, lane_bench, provider
 from bench.lanes_goodput import RPM, measure
 from bench.lanes_metrics import busiest, lost
 
@@ -35,11 +35,11 @@ async def isolation(seconds: float) -> dict[str, Any]:
     }
 
 
-async def _beside(seconds: float, trouble: dict[str, float] | None) -> float:
+async def _beside(seconds: float, faults: dict[str, float] | None) -> float:
     """Measure a healthy lane; a batch on a faulty lane is running before it."""
     cases = int(A_SECOND * (seconds + 30))
-    async with provider(rpm=RPM) as well, provider(**(trouble or {})) as ill, stage(4) as here:
-        if trouble:
+    async with provider(rpm=RPM) as well, provider(**(faults or {})) as ill, lane_bench(4) as here:
+        if faults:
             await here.run(ill, cases=cases, limits=LIMITS, retries=100)
             await _any_call(ill)
         await here.run(well, cases=cases, limits=LIMITS)
@@ -54,7 +54,7 @@ async def _any_call(sim: SimulatedProvider) -> None:
 async def outage(seconds: float) -> dict[str, Any]:
     """See how soon after an outage calls go through again, and how many at once."""
     lead = max(5.0, seconds / 4)
-    async with provider() as sim, stage(4) as here:
+    async with provider() as sim, lane_bench(4) as here:
         await here.run(sim, cases=int(A_SECOND * (lead + seconds + 30)), limits=LIMITS, retries=100)
         await sim.first_call()
         await asyncio.sleep(lead)
@@ -78,7 +78,7 @@ async def outage(seconds: float) -> dict[str, Any]:
 
 async def loss(seconds: float) -> dict[str, Any]:
     """Lose all lanes in the middle of a run, and see whether more is called than the limit allows."""
-    async with provider() as sim, stage(4) as here:
+    async with provider() as sim, lane_bench(4) as here:
         await here.run(sim, cases=int(A_SECOND * (seconds + 30)), limits=LIMITS)
         await sim.first_call()
         await asyncio.sleep(seconds / 2)

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from bench.lanes_environment import LaneBench, SimulatedProvider, provider, shares, stage
+from bench.lanes_environment import LaneBench, SimulatedProvider, lane_bench, provider, shares
 from bench.lanes_metrics import SimulatorCounts, goodput
 
 RPM, TPM = 3_000.0, 150_000.0
@@ -36,7 +36,7 @@ async def run(plan: GoodputRun, seconds: float) -> dict[str, Any]:
     cases = int(RPM * (seconds + 30) / 60)
     flags = {"limits": _limits(plan)} if plan.is_declared else {}
     overrides = {} if plan.headers else {"limit_headers": False}
-    async with provider(rpm=RPM, tpm=plan.tpm, **overrides) as sim, stage(plan.executors) as here:
+    async with provider(rpm=RPM, tpm=plan.tpm, **overrides) as sim, lane_bench(plan.executors) as here:
         await here.run(sim, cases=cases, **flags)
         return await measure(here, sim, seconds, rpm=RPM, tpm=plan.tpm)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from bench.lanes_environment import LaneBench, provider, report_progress, stage
+from bench.lanes_environment import LaneBench, lane_bench, provider, report_progress
 from bench.lanes_goodput import RPM
 from bench.runner import run as run_to_its_end
 
@@ -23,7 +23,7 @@ ANSWERED = "SELECT count(*) FROM events WHERE type = 'responded' AND evaluation_
 async def sharing(seconds: float) -> dict[str, Any]:
     """Run two batches of different priorities on one lane."""
     cases = int(RPM * (seconds + 40) / 60)
-    async with provider(rpm=RPM) as sim, stage(4) as here:
+    async with provider(rpm=RPM) as sim, lane_bench(4) as here:
         batches = [
             await here.run(sim, cases=cases, limits={"rpm": RPM}, priority=priority)
             for priority in PRIORITIES
@@ -51,7 +51,7 @@ async def overhead(seconds: float) -> dict[str, Any]:
     """Compare what a task costs executors and Redis, with a generous lane and without one."""
     rounds = max(3, int(ROUNDS * seconds / 60))
     pairs = []
-    async with stage(2, slots=SLOTS) as here:
+    async with lane_bench(2, slots=SLOTS) as here:
         await run_to_its_end(here.servers, {"mode": "simulated", "limit": 500})
         for _ in range(rounds):
             pairs.append((await _cost(here, {}), await _cost(here, {"limits": GENEROUS})))
@@ -70,4 +70,6 @@ async def _cost(here: LaneBench, flags: dict[str, Any]) -> float:
     before = here.cpu()
     await run_to_its_end(here.servers, {"mode": "simulated", "limit": TASKS, **flags})
     after = here.cpu()
-    return round(1_000 * sum(after[room] - before[room] for room in ("executors", "redis")) / TASKS, 4)
+    return round(
+        1_000 * sum(after[service] - before[service] for service in ("executors", "redis")) / TASKS, 4
+    )

@@ -18,8 +18,8 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from bench.cpu import family, room_of, server_pids
-from bench.lanes_environment import LaneBench, SimulatedProvider, provider, report_progress, stage
+from bench.cpu import family, server_pids, service_of
+from bench.lanes_environment import LaneBench, SimulatedProvider, lane_bench, provider, report_progress
 
 KB_IN_MB = 1024
 LOOK_EVERY = 1.0
@@ -34,7 +34,7 @@ FROM events
 
 async def one_size(requests: int) -> dict[str, Any]:
     """Run a batch of this size to its end."""
-    async with provider(**LATENCY, batch_seconds=1) as sim, stage(2, slots=256) as here:
+    async with provider(**LATENCY, batch_seconds=1) as sim, lane_bench(2, slots=256) as here:
         started = time.perf_counter()
         batch_id = await here.run(sim, cases=requests, batch_api=True)
         peaks = await _watched(here, batch_id)
@@ -42,7 +42,7 @@ async def one_size(requests: int) -> dict[str, Any]:
         return {
             "requests": requests,
             "seconds": round(took, 1),
-            "rss_mb": {room: round(size / KB_IN_MB, 1) for room, size in sorted(peaks.items())},
+            "rss_mb": {service: round(size / KB_IN_MB, 1) for service, size in sorted(peaks.items())},
             **await _counts(here, sim),
         }
 
@@ -54,8 +54,8 @@ async def _watched(here: LaneBench, batch_id: str) -> Counter[str]:
     async with await AsyncConnection.connect(here.servers.postgres_url, autocommit=True) as conn:
         while True:
             for used in family(os.getpid(), *server_pids(here.root)):
-                room = "simulator" if "provider-sim" in used.command else room_of(used)
-                peaks[room] = max(peaks[room], _peak(used.pid))
+                service = "simulator" if "provider-sim" in used.command else service_of(used)
+                peaks[service] = max(peaks[service], _peak(used.pid))
             row = await (await conn.execute(over, [batch_id])).fetchone()
             if row and row[0]:
                 return peaks
@@ -94,7 +94,7 @@ async def measure(sizes: list[int]) -> dict[str, Any]:
     found: dict[str, Any] = {"sizes": results}
     if len(results) > 1:
         smaller, larger = results[-2]["rss_mb"], results[-1]["rss_mb"]
-        found["rss_ratio"] = {room: round(larger[room] / smaller[room], 2) for room in larger}
+        found["rss_ratio"] = {service: round(larger[service] / smaller[service], 2) for service in larger}
     return found
 
 

@@ -44,7 +44,7 @@ LONGER = 1_500
 """Evaluations of the batch during which Redis is killed."""
 TIMEOUT = 5.0
 """Seconds that the target may take, where an executor hangs."""
-PATIENCE = 240.0
+PHASE_TIMEOUT = 240.0
 CLAIMS = """
 SELECT evaluation_id, attempt, occurred_at FROM events
 WHERE type = 'provisioning' ORDER BY evaluation_id, attempt
@@ -146,7 +146,7 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 async def _until(condition: Any) -> None:  # noqa: ANN401 - sync, returns anything
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(PHASE_TIMEOUT):
         while not condition():  # noqa: ASYNC110 - other processes
             await asyncio.sleep(0.2)
 

@@ -24,7 +24,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from rich.console import Console
 
-from bench.cpu import family, room_of, server_pids
+from bench.cpu import family, server_pids, service_of
 from eventlog.redis_streams import connect
 from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
@@ -72,11 +72,11 @@ async def _is_over(conn: AsyncConnection[Any], batch_id: str) -> bool:
     return bool(row and row[0])
 
 
-def used_by_room(root: Path) -> defaultdict[str, float]:
+def used_by_service(root: Path) -> defaultdict[str, float]:
     """Add the CPU seconds of all processes up, by the part of the system."""
     used: defaultdict[str, float] = defaultdict(float)
     for one in family(os.getpid(), *server_pids(root)):
-        used[room_of(one)] += one.cpu
+        used[service_of(one)] += one.cpu
     return used
 
 
@@ -86,15 +86,15 @@ async def throughput(
     """Run evaluations whose target answers at once."""
     async with running(servers, Fleet("bench", executors, concurrency=256), settings):
         await run(servers, {"mode": "simulated", "limit": 500})
-        before = used_by_room(root)
+        before = used_by_service(root)
         _, took = await run(servers, {"mode": "simulated", "limit": evaluations})
-        after = used_by_room(root)
-    spent = {room: 1000 * (after[room] - before[room]) / evaluations for room in after}
+        after = used_by_service(root)
+    spent = {service: 1000 * (after[service] - before[service]) / evaluations for service in after}
     return {
         "evaluations": evaluations,
         "evaluations_per_s": round(evaluations / took, 1),
         "cpu_ms_per_evaluation": round(sum(spent.values()), 3),
-        "cpu_ms_by_room": {room: round(ms, 3) for room, ms in sorted(spent.items())},
+        "cpu_ms_by_service": {service: round(ms, 3) for service, ms in sorted(spent.items())},
     }
 
 

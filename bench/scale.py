@@ -24,7 +24,7 @@ from psycopg import AsyncConnection
 from redis.asyncio import Redis
 from rich.console import Console
 
-from bench.cpu import family, room_of, server_pids
+from bench.cpu import family, server_pids, service_of
 from bench.runner import running
 from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
@@ -47,8 +47,8 @@ class Peaks:
     def see(self, root: Path, redis_bytes: int) -> None:
         """Sample once; of several processes of a component the largest counts."""
         for used in family(os.getpid(), *server_pids(root)):
-            room = room_of(used)
-            self.rss[room] = max(self.rss[room], used.rss)
+            service = service_of(used)
+            self.rss[service] = max(self.rss[service], used.rss)
         self.redis = max(self.redis, redis_bytes)
 
 
@@ -73,7 +73,7 @@ async def one_size(servers: Servers, root: Path, evaluations: int) -> dict[str, 
         "accepted_s": round(accepted, 1),
         "seconds": round(took, 1),
         "redis_mb": round(peaks.redis / MB, 1),
-        "rss_mb": {room: round(size / MB, 1) for room, size in sorted(peaks.rss.items())},
+        "rss_mb": {service: round(size / MB, 1) for service, size in sorted(peaks.rss.items())},
     }
 
 
@@ -99,7 +99,8 @@ async def measure(sizes: list[int]) -> dict[str, Any]:
         smaller, larger = results[-2], results[-1]
         found["redis_ratio"] = round(larger["redis_mb"] / smaller["redis_mb"], 2)
         found["rss_ratio"] = {
-            room: round(larger["rss_mb"][room] / smaller["rss_mb"][room], 2) for room in larger["rss_mb"]
+            service: round(larger["rss_mb"][service] / smaller["rss_mb"][service], 2)
+            for service in larger["rss_mb"]
         }
     return found
 

@@ -113,7 +113,9 @@ class BudgetKeeper:
             view = await self._accounts.publish(terms_of(batch, dead=dead)) or view
         self._holding[batch.batch_id] = view.holders
         if _exceeds(view.unrecorded, unrecorded_of(batch)):
-            await self._ledger.note_unrecorded(batch.batch_id, view.unrecorded.usd, view.unrecorded.tokens)
+            await self._ledger.set_unrecorded_spend(
+                batch.batch_id, view.unrecorded.usd, view.unrecorded.tokens
+            )
         return view
 
     async def close(self, batch_id: str) -> None:
@@ -171,16 +173,16 @@ class BudgetKeeper:
         """Record settlements without an event, so that the ledger and the account have the same figure."""
         missing = view.spent - recorded_of(batch)
         if _exceeds(missing, unrecorded_of(batch)):
-            await self._ledger.note_unrecorded(batch.batch_id, missing.usd, missing.tokens)
+            await self._ledger.set_unrecorded_spend(batch.batch_id, missing.usd, missing.tokens)
 
     async def _noted(self, batch: Batch, view: BudgetView) -> Batch:
         """Record the cost of the next call where the account has rejected a call."""
         if view.needed:
-            await self._ledger.note_next(batch.batch_id, view.needed.usd, view.needed.tokens)
+            await self._ledger.set_next_call_cost(batch.batch_id, view.needed.usd, view.needed.tokens)
         elif not batch.next_usd and not batch.next_tokens:
             return batch
         else:
-            await self._ledger.note_next(batch.batch_id, NOTHING.usd, 0)
+            await self._ledger.set_next_call_cost(batch.batch_id, NOTHING.usd, 0)
         return await self._ledger.batch(batch.batch_id) or batch
 
 

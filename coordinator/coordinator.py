@@ -132,7 +132,7 @@ class Coordinator:
         batches = await self._ledger.unfinished(self.settings.run_id)
         open_ids = {batch.batch_id for batch in batches}
         await self._clear_up(
-            await self._not_led_elsewhere((await self.register(batches) | self._processed) - open_ids)
+            await self._without_other_runs((await self.register(batches) | self._processed) - open_ids)
         )
         self._processed = open_ids
         for batch in batches:
@@ -219,11 +219,11 @@ class Coordinator:
                 await self._batch_registry.upsert(entry, batch.spec)
         return set(registered)
 
-    async def _not_led_elsewhere(self, batch_ids: set[str]) -> set[str]:
+    async def _without_other_runs(self, batch_ids: set[str]) -> set[str]:
         """Exclude batches that another run serves: the coordinator of that run processes them."""
         if not batch_ids:
             return batch_ids
-        return batch_ids - await self._ledger.led_elsewhere(sorted(batch_ids), self.settings.run_id)
+        return batch_ids - await self._ledger.owned_by_other_runs(sorted(batch_ids), self.settings.run_id)
 
     async def _clear_up(self, batch_ids: Iterable[str]) -> None:
         """Unregister finished batches: a coordinator may have crashed first, or registered one again."""

@@ -38,8 +38,8 @@ def try_again(
     stay with executors.
     """
 
-    def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
-        row = standing.row
+    def decide(state: EvaluationState, logged: Logged) -> AttemptOpening | None:
+        row = state.row
         if row.cursor.phase in ENDED or row.cursor.attempt != expected[row.evaluation_id]:
             return None
         factory = factory_of(row.evaluation_id).tracing(logged)
@@ -75,8 +75,8 @@ def reopen(
     published yet.
     """
 
-    def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
-        row = standing.row
+    def decide(state: EvaluationState, logged: Logged) -> AttemptOpening | None:
+        row = state.row
         if row.cursor.phase not in SETTLED:
             return None
         factory = factory_of(row.evaluation_id).tracing(logged)
@@ -92,8 +92,8 @@ def reopen(
 def end(factory_of: FactoryOf, ending: Ending) -> Decide:
     """End an evaluation that has not ended."""
 
-    def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
-        row = standing.row
+    def decide(state: EvaluationState, logged: Logged) -> AttemptOpening | None:
+        row = state.row
         if row.cursor.phase in ENDED:
             return None
         factory = factory_of(row.evaluation_id).tracing(logged)
@@ -105,12 +105,12 @@ def end(factory_of: FactoryOf, ending: Ending) -> Decide:
 def give_up(factory_of: FactoryOf, faults: Mapping[str, p.ErrorDetail]) -> Decide:
     """Fail evaluations that can't be run, each with its own error."""
 
-    def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
-        row = standing.row
+    def decide(state: EvaluationState, logged: Logged) -> AttemptOpening | None:
+        row = state.row
         if row.cursor.phase in ENDED:
             return None
         factory = factory_of(row.evaluation_id).tracing(logged)
-        was_published = standing.epoch != ""
+        was_published = state.epoch != ""
         events = factory.give_up(row, logged, faults[row.evaluation_id], was_published=was_published)
         return AttemptOpening(events, factory.epoch if was_published else "")
 

@@ -40,9 +40,9 @@ async def contexts(
 ) -> dict[str, GroupContext]:
     """Derive the context of each of these evaluations."""
     recalled = sorted({earlier for link in links.values() for earlier, _ in link.recalls})
-    standings = await ledger.standings(recalled)
-    phases = {one.row.evaluation_id: one.row.cursor.phase for one in standings}
-    logs = await ledger.stored([one.row for one in standings])
+    evaluation_states = await ledger.evaluation_states(recalled)
+    phases = {one.row.evaluation_id: one.row.cursor.phase for one in evaluation_states}
+    logs = await ledger.stored([one.row for one in evaluation_states])
     return {key: _context(link.recalls, spec, phases, logs) for key, link in links.items()}
 
 

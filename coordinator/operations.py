@@ -204,7 +204,7 @@ class Operator:
 
     async def _dead_letters(self, batch_id: str, only: Sequence[str]) -> AsyncGenerator[list[str]]:
         if only:
-            chosen = [one.row for one in await self.ledger.standings(only)]
+            chosen = [one.row for one in await self.ledger.evaluation_states(only)]
             dead = [row for row in chosen if row.batch_id == batch_id and row.cursor.phase in SETTLED]
             for at in range(0, len(dead), PAGE):
                 yield [row.evaluation_id for row in dead[at : at + PAGE]]

@@ -111,21 +111,25 @@ class Reconciler:
         return spec_of(batch).attempt_deadline + self._settings.hung_grace
 
     async def reconcile_evaluations(
-        self, batch: Batch, standings: Sequence[EvaluationState], *, is_drained: bool = False
+        self, batch: Batch, evaluation_states: Sequence[EvaluationState], *, is_drained: bool = False
     ) -> None:
         """Decide and execute the action for each of these evaluations."""
-        if standings:
-            await self._act(batch, await self._decide(batch, standings, is_drained=is_drained))
+        if evaluation_states:
+            await self._act(batch, await self._decide(batch, evaluation_states, is_drained=is_drained))
 
     async def _decide(
-        self, batch: Batch, standings: Sequence[EvaluationState], *, is_drained: bool
+        self, batch: Batch, evaluation_states: Sequence[EvaluationState], *, is_drained: bool
     ) -> dict[ReconcileAction, list[EvaluationState]]:
         # Read before the streams: they then hold everything that executors have confirmed.
-        settled = {key for one in standings if self._epochs.is_settled(key := one.row.evaluation_id)}
-        streams = await self._log.read([one.row.evaluation_id for one in standings], limit=STREAM_LIMIT)
+        settled = {
+            key for one in evaluation_states if self._epochs.is_settled(key := one.row.evaluation_id)
+        }
+        streams = await self._log.read(
+            [one.row.evaluation_id for one in evaluation_states], limit=STREAM_LIMIT
+        )
         inspections = [
-            inspect_stream(standing, stream, epoch=self._epochs.of(standing.row.evaluation_id))
-            for standing, stream in zip(standings, streams, strict=True)
+            inspect_stream(state, stream, epoch=self._epochs.of(state.row.evaluation_id))
+            for state, stream in zip(evaluation_states, streams, strict=True)
         ]
         live = await self._executor_registry.filter_live(
             {one.claimed_by for one in inspections if one.claimed_by}
@@ -133,46 +137,46 @@ class Reconciler:
         now_ms, allowed = await self._log.now_ms(), self._allowed(batch)
         decided: dict[ReconcileAction, list[EvaluationState]] = {}
         for one in inspections:
-            is_settled = one.standing.row.evaluation_id in settled
+            is_settled = one.state.row.evaluation_id in settled
             view = one.view(
                 live, now_ms=now_ms, allowed=allowed, is_settled=is_settled, is_drained=is_drained
             )
-            decided.setdefault(reconcile(view), []).append(one.standing)
+            decided.setdefault(reconcile(view), []).append(one.state)
         return decided
 
     async def _act(self, batch: Batch, decided: dict[ReconcileAction, list[EvaluationState]]) -> None:
-        for what, standings in decided.items():
+        for what, evaluation_states in decided.items():
             if what is ReconcileAction.WAIT:
                 continue
-            fields = {"batch_id": batch.batch_id, "next": what, "count": len(standings)}
+            fields = {"batch_id": batch.batch_id, "next": what, "count": len(evaluation_states)}
             logger.info("evaluations without progress", extra=fields)
             match what:
                 case ReconcileAction.PUBLISH:
-                    await self._publish(batch, standings)
+                    await self._publish(batch, evaluation_states)
                 case ReconcileAction.ENQUEUE:
-                    await self._enqueue(batch, standings)
+                    await self._enqueue(batch, evaluation_states)
                 case ReconcileAction.RETRY | ReconcileAction.LOST:
-                    await self._try_again(batch, standings, REASONS[what])
+                    await self._try_again(batch, evaluation_states, REASONS[what])
 
-    async def _publish(self, batch: Batch, standings: Sequence[EvaluationState]) -> None:
-        epochs = {one.row.evaluation_id: one.epoch for one in standings}
+    async def _publish(self, batch: Batch, evaluation_states: Sequence[EvaluationState]) -> None:
+        epochs = {one.row.evaluation_id: one.epoch for one in evaluation_states}
         openings = await self._ledger.openings(list(epochs))
         in_epochs = ((one.events, epochs[one.evaluation_id]) for one in openings)
         await self._publisher.publish(layout_of(batch), in_epochs)
 
-    async def _enqueue(self, batch: Batch, standings: Sequence[EvaluationState]) -> None:
+    async def _enqueue(self, batch: Batch, evaluation_states: Sequence[EvaluationState]) -> None:
         layout = layout_of(batch)
         if layout.is_metered:
-            openings = await self._ledger.openings([one.row.evaluation_id for one in standings])
+            openings = await self._ledger.openings([one.row.evaluation_id for one in evaluation_states])
             await self._publisher.enqueue(layout, [one.events[0][0] for one in openings])
         else:
-            tasks = [Task(one.row.evaluation_id, one.row.cursor.attempt) for one in standings]
+            tasks = [Task(one.row.evaluation_id, one.row.cursor.attempt) for one in evaluation_states]
             await self._queue.enqueue_batch(batch.batch_id, tasks)
 
     async def _try_again(
-        self, batch: Batch, standings: Sequence[EvaluationState], reason: p.OpeningReason
+        self, batch: Batch, evaluation_states: Sequence[EvaluationState], reason: p.OpeningReason
     ) -> None:
-        expected = {one.row.evaluation_id: one.row.cursor.attempt for one in standings}
+        expected = {one.row.evaluation_id: one.row.cursor.attempt for one in evaluation_states}
         spec = spec_of(batch)
         decide = decisions.try_again(
             self._attempt_opener.factory,

@@ -17,7 +17,7 @@ from projections.ledger.contract import EvaluationState
 class StreamInspection:
     """The newest attempt of an evaluation, as its stream has it."""
 
-    standing: EvaluationState
+    state: EvaluationState
     published: Published
     claimed_by: str | None
     claimed_at_ms: int
@@ -34,7 +34,7 @@ class StreamInspection:
         is_drained: bool,
     ) -> EvaluationView:
         """Combine it with the owner's liveness, the epoch and the queue."""
-        row = self.standing.row
+        row = self.state.row
         return EvaluationView(
             row.cursor.phase,
             self.published,
@@ -53,21 +53,19 @@ class StreamInspection:
         return Owner.ALIVE if self.claimed_by in live and not hung else Owner.LOST
 
 
-def inspect_stream(
-    standing: EvaluationState, stream: Sequence[RawEntry], *, epoch: str
-) -> StreamInspection:
+def inspect_stream(state: EvaluationState, stream: Sequence[RawEntry], *, epoch: str) -> StreamInspection:
     """Inspect the stream of a row's attempt."""
-    row = standing.row
+    row = state.row
     first = first_of_each_key(readable_entries(row.evaluation_id, stream))
     attempt, sequence, _ = row.cursor
     claim = first.get((attempt, 1))
     owner = claim.event.data if claim else None
     return StreamInspection(
-        standing,
+        state,
         Published.NEVER
-        if not standing.epoch
+        if not state.epoch
         else Published.CURRENT_EPOCH
-        if standing.epoch == epoch
+        if state.epoch == epoch
         else Published.OLD_EPOCH,
         owner.executor if isinstance(owner, p.Provisioning) else None,
         arrival_ms(claim.id) if claim else 0,

@@ -1,7 +1,7 @@
 """Which faults use up a retry, and which do not."""
 
 RATE_LIMITED = "rate_limited"
-"""The other side asked for patience."""
+"""Error kinds of a throttled call: the provider is reached and asks for a later one."""
 SHUTDOWN = "shutdown"
 """A stopping executor returned the evaluation."""
 MOVED = "moved"

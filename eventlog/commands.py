@@ -50,24 +50,24 @@ class Decision(NamedTuple):
     payload: p.AnyPayload
 
 
-def decide(standing: AttemptPosition, command: Command) -> Decision:
+def decide(position: AttemptPosition, command: Command) -> Decision:
     """Return the event that follows from a command; raises `IllegalTransition` where none may."""
     match command:
         case OpenAttempt(opening):
-            return _open(standing, opening)
+            return _open(position, opening)
         case RecordProgress(fact):
-            return _follow(standing, fact)
+            return _follow(position, fact)
 
 
-def _open(standing: AttemptPosition, opening: p.Queued | p.Cancelled | p.TimedOut) -> Decision:
-    phase, event_type = standing.phase, e.type_of(opening)
+def _open(position: AttemptPosition, opening: p.Queued | p.Cancelled | p.TimedOut) -> Decision:
+    phase, event_type = position.phase, e.type_of(opening)
     if phase in life.FINAL or (phase in life.SETTLED and not _by_operator(opening)):
         raise life.IllegalTransition(phase, event_type, sequence=0)
-    return Decision(AttemptPosition(life.OPENINGS[event_type], standing.attempt + 1, 0), opening)
+    return Decision(AttemptPosition(life.OPENINGS[event_type], position.attempt + 1, 0), opening)
 
 
-def _follow(standing: AttemptPosition, payload: p.AnyPayload) -> Decision:
-    phase, attempt, sequence = standing
+def _follow(position: AttemptPosition, payload: p.AnyPayload) -> Decision:
+    phase, attempt, sequence = position
     following = life.advance(phase, e.type_of(payload), sequence=sequence + 1)
     return Decision(AttemptPosition(following, attempt, sequence + 1), payload)
 

@@ -91,10 +91,10 @@ class _PendingClaim:
 class OwnedAttempt:
     """One attempt that this writer alone writes to."""
 
-    def __init__(self, queue: "EventQueue", buffer: AttemptBuffer, standing: AttemptPosition) -> None:
+    def __init__(self, queue: "EventQueue", buffer: AttemptBuffer, position: AttemptPosition) -> None:
         self._queue = queue
         self._buffer = buffer
-        self._standing = standing
+        self._position = position
 
     @property
     def depth(self) -> int:
@@ -114,7 +114,7 @@ class OwnedAttempt:
 
     def open(self, opening: p.Queued) -> None:
         """Write sequence 0, as a writer without a coordinator does."""
-        if self._standing.sequence >= 0:
+        if self._position.sequence >= 0:
             raise ValueError("the attempt is open; own the next one to open it")
         self._write(OpenAttempt(opening))
 
@@ -133,9 +133,9 @@ class OwnedAttempt:
 
     def _write(self, command: Command) -> None:
         self._check()
-        decision = decide(self._standing, command)
+        decision = decide(self._position, command)
         record = self._queue.number(self._buffer, decision.after.sequence, decision.payload)
-        self._standing = decision.after
+        self._position = decision.after
         self._queue.add(self._buffer, record)
 
     def _check(self) -> None:
@@ -303,7 +303,7 @@ class EventQueue:
             try:
                 await self._send(due)
             except LogUnavailable as error:
-                self._note_outage(error)
+                self._log_outage(error)
                 await asyncio.sleep(backoff.next())
             except RedisCommandError as error:
                 self._note_rejection(error)
@@ -405,7 +405,7 @@ class EventQueue:
             try:
                 await self.release_committed()
             except LogUnavailable as error:
-                self._note_outage(error)
+                self._log_outage(error)
                 pause = min(backoff.next(), interval)
             except RedisCommandError as error:
                 self._note_rejection(error)
@@ -449,7 +449,7 @@ class EventQueue:
             except LogUnavailable as error:
                 for one in waiting:
                     one.outcome_unknown = True
-                self._note_outage(error)
+                self._log_outage(error)
                 await asyncio.sleep(backoff.next())
                 continue
             for one, response in zip(waiting, responses, strict=True):
@@ -467,7 +467,7 @@ class EventQueue:
         self._learn_epoch(pending.buffer, pending.response.epoch)
         return True
 
-    def _note_outage(self, error: LogUnavailable) -> None:
+    def _log_outage(self, error: LogUnavailable) -> None:
         if self._outage_since is None:
             self._outage_since = self._clock()
             logger.warning("Redis is unavailable: holding events", extra={"error": str(error)})

@@ -73,10 +73,11 @@ async def _log_self_test(environment: ExecutionEnvironment) -> None:
     """Test the sandbox once and log the result; where it fails, work that needs one is refused."""
     result = await asyncio.to_thread(probe)
     cgroup = delegated_cgroup(environment.cgroup)
-    trouble = result.trouble or (await asyncio.to_thread(lambda: cgroup.trouble) if cgroup else "")
-    if result.privilege_mode and not trouble:
-        enforced = {wall.name: wall.enforced_by for wall in result.walls}
-        extra = {"footing": result.privilege_mode.value, "walls": enforced, "cgroup": environment.cgroup}
+    reason = result.failure or (await asyncio.to_thread(lambda: cgroup.failure) if cgroup else "")
+    if result.privilege_mode and not reason:
+        enforced = {check.name: check.enforced_by for check in result.checks}
+        mode = result.privilege_mode.value
+        extra = {"privilege_mode": mode, "isolation": enforced, "cgroup": environment.cgroup}
         logger.info("sandbox self-test passed", extra=extra)
         return
     runs_without = environment.allow_unsandboxed and result.privilege_mode is None
@@ -84,7 +85,7 @@ async def _log_self_test(environment: ExecutionEnvironment) -> None:
     logger.warning(
         "sandbox self-test failed: work of command targets and code evaluators %s",
         refused,
-        extra={"trouble": trouble, "command": "scoreline sandbox check"},
+        extra={"reason": reason, "command": "scoreline sandbox check"},
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
 
-CONNECT_PATIENCE = 10.0
+CONNECT_TIMEOUT = 10.0
 LONGEST_CALL = 600.0
 NO_KEY = "none"
 """The key sent to endpoints that need none; the SDK requires one."""
@@ -41,9 +41,9 @@ def check_sdk(provider: Provider) -> None:
         raise MissingSdk(provider)
 
 
-def patience(seconds: float = LONGEST_CALL) -> httpx2.Timeout:
+def http_timeout(seconds: float = LONGEST_CALL) -> httpx2.Timeout:
     """Return the timeouts of a call and, shorter, of a connection."""
-    return httpx2.Timeout(seconds, connect=min(CONNECT_PATIENCE, seconds))
+    return httpx2.Timeout(seconds, connect=min(CONNECT_TIMEOUT, seconds))
 
 
 def anthropic_client(
@@ -59,7 +59,7 @@ def anthropic_client(
         api_key=access.key or NO_KEY,
         base_url=access.base_url,
         max_retries=0,
-        timeout=patience(),
+        timeout=http_timeout(),
         default_headers=headers,
         open_telemetry=False,
         http_client=sdk.DefaultAsyncHttpxClient(**_connections(access, slots, transport)),
@@ -85,7 +85,7 @@ def openai_client(
         api_key=access.key or NO_KEY,
         base_url=access.base_url,
         max_retries=0,
-        timeout=patience(),
+        timeout=http_timeout(),
         default_headers={**private, **(headers or {})},
         http_client=sdk.DefaultAsyncHttpxClient(**_connections(access, slots, transport)),
     )

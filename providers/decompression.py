@@ -51,18 +51,18 @@ class Decompressor:
         codings = [coding for coding in codings if coding != "identity"]
         if len(codings) > MAX_CODINGS or not set(codings) <= _WINDOW_BITS.keys():
             raise UnsupportedEncoding(encoding)
-        self._stages = [_Inflater(_WINDOW_BITS[coding], limit) for coding in reversed(codings)]
+        self._decoders = [_Inflater(_WINDOW_BITS[coding], limit) for coding in reversed(codings)]
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Decompress the next bytes of the body; raises `ReplyTooLarge` or `httpx2.DecodingError`."""
         pieces: Iterator[bytes] = iter((data,))
-        for stage in self._stages:
-            pieces = stage.inflate(pieces)
+        for decoder in self._decoders:
+            pieces = decoder.inflate(pieces)
         return pieces
 
     def check_end(self) -> None:
         """Refuse a body that ended before its codings did; raises `httpx2.DecodingError`."""
-        if not all(stage.is_complete for stage in self._stages):
+        if not all(decoder.is_complete for decoder in self._decoders):
             raise httpx2.DecodingError("the compressed body ended before its end marker")
 
 

@@ -113,7 +113,7 @@ class Storage:
                 await self.quarantine(batch.rejected)
                 await self._coalescer.submit(batch.evaluation_ids)
             except (LogUnavailable, DatabaseUnavailable) as error:
-                self._note_outage(error)
+                self._log_outage(error)
                 backoff = backoff or Backoff(longest=2.0)
                 await asyncio.sleep(backoff.next())
             else:
@@ -297,7 +297,7 @@ class Storage:
         change.after = change.before or Cursor()
         return CommitResult(newly_quarantined=await self._tables.quarantine(rejected + change.quarantined))
 
-    def _note_outage(self, error: Exception) -> None:
+    def _log_outage(self, error: Exception) -> None:
         if self.outage is None:
             logger.warning("Redis or Postgres is unavailable: retrying", extra={"error": str(error)})
         self.outage = str(error)

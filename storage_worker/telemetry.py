@@ -64,7 +64,7 @@ TEST_SCORE = _meter.create_histogram(
     description="Scores of completed evaluations",
     explicit_bucket_boundaries_advisory=SCORES,
 )
-STAGES = {
+EVALUATOR_VERDICTS = {
     True: _counter("eval_stage_passed_total", description="Good verdicts of each evaluator"),
     False: _counter("eval_stage_failed_total", description="Bad verdicts of each evaluator"),
 }
@@ -115,8 +115,8 @@ def count_endings(ended: Sequence[EndedEvaluation], modes: Mapping[str, str]) ->
     TESTS.add(len(ended))
     TESTS_PASSED.add(passed)
     TESTS_FAILED.add(len(ended) - passed)
-    for (stage, is_good), number in _stages(ended).items():
-        STAGES[is_good].add(number, {"stage": _stage_labels.bounded(stage)})
+    for (evaluator, is_good), number in _verdicts_by_evaluator(ended).items():
+        EVALUATOR_VERDICTS[is_good].add(number, {"stage": _evaluator_labels.bounded(evaluator)})
     for one in ended[:: -(-len(ended) // RECORDED)]:
         mode = _mode_labels.bounded(modes.get(one.batch_id, OTHER))
         TEST_MS.record(one.duration_ms, {"eval_mode": mode})
@@ -132,14 +132,14 @@ def trace_endings(ended: Iterable[EndedEvaluation], *, start: datetime, end: dat
             tracing.finished("eval.worker.save_scorecard", traceparent, start=start, end=end, **about)
 
 
-def _stages(ended: Iterable[EndedEvaluation]) -> Counter[tuple[str, bool]]:
-    stages: Counter[tuple[str, bool]] = Counter()
+def _verdicts_by_evaluator(ended: Iterable[EndedEvaluation]) -> Counter[tuple[str, bool]]:
+    verdicts: Counter[tuple[str, bool]] = Counter()
     for one in ended:
         if isinstance(result := one.ending.data, p.Completed):
             for score in result.scores:
                 if score.passed is not None:
-                    stages[score.evaluator, score.passed] += 1
-    return stages
+                    verdicts[score.evaluator, score.passed] += 1
+    return verdicts
 
 
 class BoundedLabels:
@@ -157,7 +157,7 @@ class BoundedLabels:
         return value
 
 
-_stage_labels, _mode_labels = BoundedLabels(), BoundedLabels()
+_evaluator_labels, _mode_labels = BoundedLabels(), BoundedLabels()
 
 
 class BatchModes:

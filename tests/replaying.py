@@ -94,9 +94,9 @@ class Scene:
         history = NOTHING if origin is Origin.REDIS else self._history()
         raw = self._raw() if origin is not Origin.POSTGRES else []
         blank = None
-        if history.standing:
+        if history.evaluation:
             blank = EvaluationRow(
-                self.evaluation_id, history.standing.batch_id, history.standing.month, Cursor()
+                self.evaluation_id, history.evaluation.batch_id, history.evaluation.month, Cursor()
             )
         diff = diff_stream(self.evaluation_id, raw, blank)
         return build_history(

@@ -17,7 +17,7 @@ from tests.jumbled import arrivals, lives
 
 GAP_TIMEOUT = timedelta(seconds=30)
 GAP_WARNING = timedelta(seconds=5)
-PATIENCE = GapPolicy(GAP_TIMEOUT, GAP_WARNING)
+GAP_POLICY = GapPolicy(GAP_TIMEOUT, GAP_WARNING)
 
 
 class World:
@@ -33,11 +33,11 @@ class World:
         *,
         log: LogReader | None = None,
         tables: ProjectionStore | None = None,
-        patience: GapPolicy = PATIENCE,
+        gap_policy: GapPolicy = GAP_POLICY,
         breaker: GapBreaker | None = None,
     ) -> Storage:
         """Make a worker's storage, over other ports if given."""
-        return Storage(log or self.log, tables or self.tables, patience, breaker=breaker)
+        return Storage(log or self.log, tables or self.tables, gap_policy, breaker=breaker)
 
     def xadd(self, *events: Event, **instead: bytes) -> None:
         """Put events into their streams, in this order, without wake-ups."""

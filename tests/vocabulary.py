@@ -30,6 +30,8 @@ BANNED = (
     *("luck", "purse", "sighting", "sleepers", "telltale", "watchman"),
     *("go round", "in hand", "let go", "put up", "take down"),
     *("mend", "mended", "mends", "mending"),
+    *("footing", "footings", "patience", "rooms", "stage", "stages", "standings"),
+    *("trouble", "troubles", "walls"),
 )
 """Words and pairs of words."""
 
@@ -43,6 +45,15 @@ ALLOWED: Mapping[str, str] = {
 """Files and folders that may have banned words, and why."""
 
 QUOTED = (
+    "eval_stage_passed_total",
+    "eval_stage_failed_total",
+    "by (stage)",
+    "{{stage}}",
+    '"stage"',
+    "`stage`",
+    '"footing"',
+    "`footing`",
+    '"trouble"',
     '"incarnation"',
     '"in_hand"',
     "told_apart",
@@ -50,7 +61,7 @@ QUOTED = (
     "nothing in it is said to you",
     "tells you what to do",
 )
-"""Kept: fields of heartbeats and of `--json`, a column, and the judge's prompt (scores depend on it)."""
+"""Kept: metrics and their label, fields of `--json` and heartbeats, a column, the judge's prompt."""
 
 SUFFIXES = (".py", ".md", ".sql", ".lua", ".json", ".yaml", ".yml", ".toml", ".sh")
 FILES = ("Makefile", "Dockerfile")

@@ -30,7 +30,7 @@ from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
 from projections.ledger.provider_batches import RequestCounts
 from providers.bounded_replies import LINES, Redirected
-from providers.clients import MissingSdk, anthropic_client, errors_of, patience
+from providers.clients import MissingSdk, anthropic_client, errors_of, http_timeout
 from providers.decompression import ReplyRefused
 from providers.endpoint import ModelEndpoint, endpoint_of
 from providers.errors import ErrorClass, classify_error, parse_error
@@ -77,13 +77,13 @@ class AnthropicBatches:
         """Return the status of a batch."""
         with self._translated_errors():
             async with asyncio.timeout(CALL):
-                return _seen(await self._batches.retrieve(provider_id, timeout=patience(CALL)))
+                return _seen(await self._batches.retrieve(provider_id, timeout=http_timeout(CALL)))
 
     async def list(self, *, since: datetime) -> AsyncGenerator[RemoteBatchStatus, None]:
         """List the batches created since a time, the newest first."""
         with self._translated_errors():
             async with asyncio.timeout(CALL):
-                page = await self._batches.list(limit=PAGE, timeout=patience(CALL))
+                page = await self._batches.list(limit=PAGE, timeout=http_timeout(CALL))
             for _ in range(MAX_PAGES):
                 for seen in map(_seen, page.data):
                     if seen.created_at < since:
@@ -122,7 +122,7 @@ class AnthropicBatches:
         """Request cancellation; idempotent."""
         with self._translated_errors():
             async with asyncio.timeout(CALL):
-                await self._batches.cancel(provider_id, timeout=patience(CALL))
+                await self._batches.cancel(provider_id, timeout=http_timeout(CALL))
 
     @contextmanager
     def _translated_errors(self) -> "Iterator[None]":

@@ -74,7 +74,7 @@ class ProviderBatchDriver:
         batch_ids = {provider_batch.batch_id for provider_batch in provider_batches}
         if not batch_ids:
             return []
-        elsewhere = await self._context.ledger.led_elsewhere(sorted(batch_ids), self._context.run_id)
+        elsewhere = await self._context.ledger.owned_by_other_runs(sorted(batch_ids), self._context.run_id)
         return [
             provider_batch
             for provider_batch in provider_batches

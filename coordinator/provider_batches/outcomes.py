@@ -57,13 +57,13 @@ class CollectionRun:
 def record(factory_of: FactoryOf, outcomes: Mapping[str, Outcome], this: CollectionRun) -> Decide:
     """Record the result of each evaluation whose requested attempt is still the newest."""
 
-    def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
-        row = standing.row
+    def decide(state: EvaluationState, logged: Logged) -> AttemptOpening | None:
+        row = state.row
         key, asked = row.evaluation_id, this.attempts[row.evaluation_id]
         factory = factory_of(key).tracing(logged)
         if row.cursor.phase in ENDED:
             return _paid_late(factory, row, logged, outcomes[key], asked)
-        if standing.epoch or row.cursor != (asked, 0, Phase.QUEUED):
+        if state.epoch or row.cursor != (asked, 0, Phase.QUEUED):
             return None
         match outcomes[key]:
             case p.Answer() as answer:

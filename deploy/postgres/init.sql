@@ -38,5 +38,5 @@ SELECT format('CREATE DATABASE %I OWNER migrator', :'database')
 WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'database') \gexec
 REVOKE CONNECT, TEMPORARY ON DATABASE :"database" FROM PUBLIC;
 GRANT CONNECT ON DATABASE :"database" TO scoreline_storage, scoreline_coordinator, scoreline_reader;
--- Both stage rows in temporary tables before they insert them into the log.
+-- Both copy rows into temporary tables before they insert them into the log.
 GRANT TEMPORARY ON DATABASE :"database" TO scoreline_storage, scoreline_coordinator;

@@ -23,7 +23,7 @@ from executor.evaluators.match_script import last_match
 
 LIMIT = 0.3
 """Seconds of CPU time for one search here."""
-PATIENCE = 5.0
+TIMEOUT = 5.0
 """Seconds for one search in a process of its own."""
 LONG = 20_000
 """Characters from which on it may take the matcher too long to notice that its time is up."""
@@ -65,7 +65,7 @@ async def _find_elsewhere(pattern: re.Pattern[str], text: str) -> str | None:
         *(sys.executable, "-I", str(_SCRIPT)), stdin=pipe, stdout=pipe, env={}
     )
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             request = {"pattern": pattern.pattern, "flags": pattern.flags & ~re.UNICODE, "text": text}
             output, _ = await process.communicate(to_json(request))
     except TimeoutError:

@@ -35,11 +35,11 @@ TAIL = 4_000
 """Bytes kept of a function's output."""
 READ_TAIL = 4 * TAIL
 """Bytes kept until secrets are redacted: a cut must not leave part of one."""
-TAIL_PATIENCE = 0.05
+TAIL_GRACE = 0.05
 """Seconds to wait for output, which arrives by another pipe than the failure."""
-CANCEL_PATIENCE = 1.0
+CANCEL_GRACE = 1.0
 """Seconds a coroutine gets to end itself when it is cancelled."""
-EXIT_PATIENCE = 1.0
+EXIT_GRACE = 1.0
 """Seconds that a process without a stream of replies gets to end."""
 MAX_REPLY = 16 * MAX_TEXT
 CHILD = Path(__file__).with_name("function_server.py")
@@ -197,7 +197,7 @@ class HostProcess:
             while True:
                 self._take(await self._receive())
         except asyncio.IncompleteReadError:
-            await asyncio.sleep(EXIT_PATIENCE)  # the exit of the process, if it follows, is a better reason
+            await asyncio.sleep(EXIT_GRACE)  # the exit of the process, if it follows, is a better reason
             self._lose("the function closed a protocol descriptor of its process", is_violation=True)
         except ProtocolViolation as violation:
             self._lose(str(violation), is_violation=True)
@@ -240,7 +240,7 @@ class HostProcess:
             self.kill()
             return
         self._send({"cancel": number})
-        asyncio.get_running_loop().call_later(CANCEL_PATIENCE, self._kill_if_unanswered, number)
+        asyncio.get_running_loop().call_later(CANCEL_GRACE, self._kill_if_unanswered, number)
 
     def _kill_if_unanswered(self, number: int) -> None:
         if number in self.calls:
@@ -252,7 +252,7 @@ class HostProcess:
             self._tail = (self._tail + chunk)[-READ_TAIL:]
 
     async def _with_tail(self, fault: CallFault) -> CallFault:
-        await asyncio.sleep(TAIL_PATIENCE)
+        await asyncio.sleep(TAIL_GRACE)
         tail = redact_tail(self._tail.decode(errors="replace").strip(), TAIL)
         return type(fault)(fault.kind, f"{fault.message}\nit printed: {tail}") if tail else fault
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from executor.sandbox.bubblewrap_options import PrivilegeMode, confined, walls
+from executor.sandbox.bubblewrap_options import PrivilegeMode, confined, isolation_options
 from executor.sandbox.bubblewrap_status import BubblewrapStatus
 from executor.sandbox.init import init_binary, init_command
 from executor.sandbox.job import SandboxJob
@@ -41,7 +41,8 @@ def assembled(
         texts = {name: _open(stack, content) for name, content in job.texts.items()}
         init = _open(stack, init_binary())
         options = _open(
-            stack, b"".join(os.fsencode(o) + b"\0" for o in walls(job, privilege_mode, texts, init))
+            stack,
+            b"".join(os.fsencode(o) + b"\0" for o in isolation_options(job, privilege_mode, texts, init)),
         )
         account, status_fd = _pipe(stack)
         argv = [bubblewrap, "--args", str(options), "--json-status-fd", str(status_fd)]

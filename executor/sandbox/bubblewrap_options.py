@@ -22,7 +22,7 @@ from executor.sandbox.init import INIT
 from executor.sandbox.job import MEGABYTE, SandboxJob, SandboxLimits
 
 WORKDIR = "/tmp"  # noqa: S108 - inside the sandbox
-PRIVATE_PLACES = ("/dev/shm", WORKDIR)  # noqa: S108 - inside the walls
+PRIVATE_PLACES = ("/dev/shm", WORKDIR)  # noqa: S108 - inside the sandbox
 """Directories that a program may write: tmpfs, each of the size of the disk limit."""
 REPORT_DIRECTORY = "/run/scoreline"
 REPORT_SOCKET = "report.sock"
@@ -48,7 +48,9 @@ def environment(job: SandboxJob, *, workdir: str, reports: str) -> dict[str, str
     return {"PATH": SEARCH_PATH, "HOME": workdir, "TMPDIR": workdir, "LANG": "C.UTF-8", **job.env, **report}
 
 
-def walls(job: SandboxJob, privilege_mode: PrivilegeMode, texts: Mapping[str, int], init: int) -> list[str]:
+def isolation_options(
+    job: SandboxJob, privilege_mode: PrivilegeMode, texts: Mapping[str, int], init: int
+) -> list[str]:
     """Bubblewrap's options for a job, whose texts and whose first process are read from open files."""
     return [
         *_namespaces(privilege_mode),

@@ -16,7 +16,7 @@ from executor.contract import Permanent, Transient
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 _VERSION = "v1.41"
-_PATIENCE = httpx2.Timeout(30, connect=5)
+_TIMEOUT = httpx2.Timeout(30, connect=5)
 _NO_LIMIT = httpx2.Timeout(30, connect=5, read=None)
 _FRAME = struct.Struct(">BxxxI")
 _UPGRADE = {"Connection": "Upgrade", "Upgrade": "tcp"}
@@ -69,7 +69,7 @@ class ContainerEngine:
         self._client = httpx2.AsyncClient(
             transport=_transport(host),
             base_url=f"{_base_url(host)}/{_VERSION}",
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
             trust_env=False,
         )
 

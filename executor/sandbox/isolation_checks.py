@@ -15,7 +15,7 @@ from executor.sandbox.job import MEGABYTE, SandboxJob
 from executor.sandbox.run_directories import probe_file
 from executor.sandbox.seccomp import filter_program
 
-_PROGRAM = "wall-probe.py"
+_PROGRAM = "isolation-probe.py"
 _SOURCE = Path(isolation_probe.__file__).read_bytes()
 _SECONDS = 10
 _SHELL = """

@@ -1,6 +1,6 @@
 """Runs inside a sandbox and attempts to violate its isolation; prints a JSON object of what succeeded.
 
-    python3 -I -S -B wall-probe.py FACTS
+    python3 -I -S -B isolation-probe.py FACTS
 
 FACTS is a JSON object about the host: what the program must not reach. An empty text means that the
 isolation held. It runs under any Python 3 that the sandbox has, and imports the standard library only.
@@ -103,7 +103,7 @@ def _settings(facts: Facts) -> Iterator[str]:
     for name in LIMITS:
         if resource.getrlimit(getattr(resource, name))[1] == resource.RLIM_INFINITY:
             yield f"{name} is unlimited"
-    for folder in ("/tmp", "/dev/shm"):  # noqa: S108 - inside the walls
+    for folder in ("/tmp", "/dev/shm"):  # noqa: S108 - inside the sandbox
         size = os.statvfs(folder)
         if size.f_blocks * size.f_frsize > facts["disk_bytes"]:
             yield f"{folder} has no limit"
@@ -138,7 +138,7 @@ def _library() -> Any:  # noqa: ANN401 - functions of the C library
     return ctypes.CDLL(None)
 
 
-WALLS: Mapping[str, Callable[[Facts], Iterator[str]]] = {
+CHECKS: Mapping[str, Callable[[Facts], Iterator[str]]] = {
     "network": _network,
     "address families": _address_families,
     "files": _files,
@@ -152,7 +152,9 @@ WALLS: Mapping[str, Callable[[Facts], Iterator[str]]] = {
 
 def main(facts: Facts) -> None:
     """Attempt every violation."""
-    sys.stdout.write(json.dumps({name: "; ".join(list(wall(facts))[:3]) for name, wall in WALLS.items()}))
+    sys.stdout.write(
+        json.dumps({name: "; ".join(list(check(facts))[:3]) for name, check in CHECKS.items()})
+    )
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class DelegatedCgroup:
         self._numbers = count(1)
 
     @cached_property
-    def trouble(self) -> str:
+    def failure(self) -> str:
         """Why no group can be made or joined here, and what to do; nothing where one can."""
         try:
             self._enable()

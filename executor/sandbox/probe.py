@@ -20,7 +20,7 @@ TOOL_ENVIRON = {"PATH": os.defpath}
 """The environment of bubblewrap: a sandbox may read that of its first process."""
 
 _TOOLS = {"prlimit": "util-linux", "setpriv": "util-linux", "env": "coreutils"}
-_PATIENCE = 10
+_TIMEOUT = 10
 _HINT = (
     "; user namespaces may be forbidden (sysctl kernel.unprivileged_userns_clone, "
     "kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces), or a container keeps "
@@ -33,8 +33,8 @@ class ProbeResult(NamedTuple):
     """The result of the self-test: a privilege mode, or the problem."""
 
     privilege_mode: PrivilegeMode | None
-    trouble: str = ""
-    walls: tuple[IsolationCheck, ...] = ()
+    failure: str = ""
+    checks: tuple[IsolationCheck, ...] = ()
     """The violations attempted in this mode, if the sandbox has a Python for it."""
 
 
@@ -46,16 +46,16 @@ def probe(bubblewrap: str = BUBBLEWRAP) -> ProbeResult:
             return ProbeResult(
                 None, f"{tool} is missing (apt-get install {package}, dnf install {package})"
             )
-    if trouble := _no_pidfd():
-        return ProbeResult(None, trouble)
+    if failure := _no_pidfd():
+        return ProbeResult(None, failure)
     kill_orphans(bubblewrap)
-    troubles = []
+    failures = []
     for privilege_mode in PrivilegeMode if os.geteuid() == 0 else [PrivilegeMode.USER_NAMESPACE]:
-        trouble, walls = inspect(bubblewrap, privilege_mode)
-        if not trouble:
-            return ProbeResult(privilege_mode, walls=walls)
-        troubles.append(f"with {privilege_mode.value}: {trouble}")
-    return ProbeResult(None, f"bubblewrap does not work here ({', '.join(troubles)}){_HINT}")
+        failure, checks = inspect(bubblewrap, privilege_mode)
+        if not failure:
+            return ProbeResult(privilege_mode, checks=checks)
+        failures.append(f"with {privilege_mode.value}: {failure}")
+    return ProbeResult(None, f"bubblewrap does not work here ({', '.join(failures)}){_HINT}")
 
 
 def _no_pidfd() -> str:
@@ -69,16 +69,16 @@ def _no_pidfd() -> str:
     return ""
 
 
-def trouble_with(bubblewrap: str, privilege_mode: PrivilegeMode) -> str:
+def failure_of(bubblewrap: str, privilege_mode: PrivilegeMode) -> str:
     """Return why no sandbox works in this mode; empty if one does."""
-    return inspect(bubblewrap, privilege_mode).trouble
+    return inspect(bubblewrap, privilege_mode).failure
 
 
 class ModeInspection(NamedTuple):
     """The problem of a privilege mode, if any, and the violations attempted."""
 
-    trouble: str
-    walls: tuple[IsolationCheck, ...] = ()
+    failure: str
+    checks: tuple[IsolationCheck, ...] = ()
 
 
 def inspect(bubblewrap: str, privilege_mode: PrivilegeMode) -> ModeInspection:
@@ -91,16 +91,16 @@ def inspect(bubblewrap: str, privilege_mode: PrivilegeMode) -> ModeInspection:
                 pass_fds=assembly.descriptors,
                 input=GO,
                 capture_output=True,
-                timeout=_PATIENCE,
+                timeout=_TIMEOUT,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return ModeInspection(str(error))
         started = assembly.account.exit_code == 0
-    walls = read_checks(done.stdout, privilege_mode)
+    checks = read_checks(done.stdout, privilege_mode)
     stderr = done.stderr.decode(errors="replace").strip()
     if not started:
-        return ModeInspection(stderr or f"exit code {done.returncode}", walls)
+        return ModeInspection(stderr or f"exit code {done.returncode}", checks)
     return ModeInspection(
-        ", ".join(f"{wall.name}: {wall.evidence}" for wall in walls if not wall.held), walls
+        ", ".join(f"{check.name}: {check.evidence}" for check in checks if not check.held), checks
     )

@@ -28,7 +28,7 @@ from executor.sandbox.telemetry import counted
 _SIGNALS, _OUT_OF_CPU, _KILLED = range(129, 193), 128 + 24, 128 + 9
 _SECONDS_TO_DIE = 10.0
 _REFUSED = (
-    "untrusted code is not run here, for there is no sandbox: {trouble}. "
+    "untrusted code is not run here, for there is no sandbox: {failure}. "
     "Once that is changed, test it with: scoreline sandbox check. To run untrusted code all the same, with "
     "every right of this process, set EVAL_WORKER_ALLOW_UNSANDBOXED=true"
 )
@@ -46,10 +46,10 @@ class Sandbox:
 
     def check(self) -> str:
         """Return why untrusted code is rejected here, and what to do; empty if it may run."""
-        if self._cgroup and self._cgroup.trouble:
-            return f"untrusted code is not run here: {self._cgroup.trouble}"
-        trouble = probe(self._bubblewrap).trouble
-        return _REFUSED.format(trouble=trouble) if trouble and not self._allow_unsandboxed else ""
+        if self._cgroup and self._cgroup.failure:
+            return f"untrusted code is not run here: {self._cgroup.failure}"
+        failure = probe(self._bubblewrap).failure
+        return _REFUSED.format(failure=failure) if failure and not self._allow_unsandboxed else ""
 
     async def run(self, job: SandboxJob) -> SandboxOutcome:
         """Run a job to its end; raises `Permanent` where it may not run, `Transient` where it did not."""
@@ -59,11 +59,11 @@ class Sandbox:
         if privilege_mode is None:
             return counted(await _run_plainly(job))
         try:
-            return counted(await self._run_behind_walls(job, privilege_mode))
+            return counted(await self._run_confined(job, privilege_mode))
         except OSError as error:
             raise Transient("sandbox", f"no sandbox could be built: {error}") from error
 
-    async def _run_behind_walls(self, job: SandboxJob, privilege_mode: PrivilegeMode) -> SandboxOutcome:
+    async def _run_confined(self, job: SandboxJob, privilege_mode: PrivilegeMode) -> SandboxOutcome:
         started = monotonic()
         with ExitStack() as stack:
             cgroup = stack.enter_context(self._cgroup.group(job.limits)) if self._cgroup else None

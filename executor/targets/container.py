@@ -136,10 +136,10 @@ class ContainerTarget:
             "AttachStdin": True,
             "OpenStdin": True,
             "StdinOnce": True,
-            "HostConfig": {**self._walls(), "Binds": binds},
+            "HostConfig": {**self._isolation(), "Binds": binds},
         }
 
-    def _walls(self) -> dict[str, Any]:
+    def _isolation(self) -> dict[str, Any]:
         limits = self._options.limits
         memory, disk = limits.memory_mb * MEGABYTE, limits.disk_mb * MEGABYTE
         return {

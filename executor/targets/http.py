@@ -39,7 +39,7 @@ from providers.bounded_replies import MAX_ERROR, ReplyLimit, ReplyLimiter
 from providers.decompression import ACCEPTED, ReplyRefused, ReplyTooLarge
 
 MAX_REDIRECTS = 5
-CONNECT_PATIENCE = 10.0
+CONNECT_TIMEOUT = 10.0
 _DEFAULT_BODY: JsonValue = {"input": "{prompt}"}
 _PORTS = {"http": 80, "https": 443}
 
@@ -128,7 +128,7 @@ class HttpTarget:
             fill_in_query(options.url, self.environ),
             headers=fill_in(options.headers, self.environ),
             json=None if options.method == "GET" else _filled(options.body, question),
-            timeout=httpx2.Timeout(question.timeout, connect=min(CONNECT_PATIENCE, question.timeout)),
+            timeout=httpx2.Timeout(question.timeout, connect=min(CONNECT_TIMEOUT, question.timeout)),
         )
 
     async def _exchange(self, request: httpx2.Request) -> tuple[int, Mapping[str, str], str]:

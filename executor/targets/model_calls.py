@@ -25,7 +25,7 @@ from executor.targets.model_faults import broken_off, fault_of
 from executor.targets.model_options import PriceOptions
 from executor.targets.telemetry import counting_errors
 from providers.bounded_replies import EVENT_STREAM
-from providers.clients import anthropic_client, errors_of, openai_client, patience
+from providers.clients import anthropic_client, errors_of, http_timeout, openai_client
 from providers.endpoint import ModelEndpoint, endpoint_of
 from providers.json_reader import read_json
 from providers.limits import RateLimits
@@ -69,7 +69,7 @@ class ModelCaller:
 
     async def _call(self, params: Mapping[str, Any], seconds: float, *, stream: bool) -> ModelReply:
         await self.open()
-        arguments = {**_arguments(params), "timeout": patience(seconds)}
+        arguments = {**_arguments(params), "timeout": http_timeout(seconds)}
         gathered = gathering(self._sdk) if stream else None
         started = perf_counter()
         try:

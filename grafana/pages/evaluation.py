@@ -83,7 +83,7 @@ STANDING = Row(
         ),
         table(
             "The evaluation",
-            Sql("evaluation_standing"),
+            Sql("evaluation_summary"),
             shows="Its batch, its case, and the executor that owned it last.",
             when_red=REPLAY,
             units={"attempts": "short", "repetition": "short", "variant": "short"},

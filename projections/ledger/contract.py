@@ -237,7 +237,7 @@ class Ledger(Protocol):
         """Return one submitted batch."""
         ...
 
-    async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
+    async def owned_by_other_runs(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
         """Return those of these unfinished batches that another run serves."""
         ...
 
@@ -258,11 +258,11 @@ class Ledger(Protocol):
         """Set the budget of a batch."""
         ...
 
-    async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+    async def set_unrecorded_spend(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         """Record the estimated spend that no event records; a smaller figure changes nothing."""
         ...
 
-    async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+    async def set_next_call_cost(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         """Record what the next call may cost; cleared when the batch resumes."""
         ...
 
@@ -324,7 +324,7 @@ class Ledger(Protocol):
         """Return evaluations whose next attempt is due."""
         ...
 
-    async def standings(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
+    async def evaluation_states(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
         """Return some evaluations with their publication state."""
         ...
 

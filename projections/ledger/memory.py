@@ -121,7 +121,7 @@ class MemoryLedger:
     async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
         return [self._counted(batch) for batch in self.batches.unfinished() if batch.run_id == run_id]
 
-    async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
+    async def owned_by_other_runs(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
         others = {batch.batch_id for batch in self.batches.unfinished() if batch.run_id != run_id}
         return others.intersection(batch_ids)
 
@@ -152,11 +152,11 @@ class MemoryLedger:
     async def set_budget(self, batch_id: str, budget: Budget, *, by: str, reason: str = "") -> None:
         self.batches.set_budget(budget, BatchEvent(batch_id, "budget", by, reason))
 
-    async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
-        self.batches.note_unrecorded(batch_id, usd, tokens)
+    async def set_unrecorded_spend(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        self.batches.set_unrecorded_spend(batch_id, usd, tokens)
 
-    async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
-        self.batches.note_next(batch_id, usd, tokens)
+    async def set_next_call_cost(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        self.batches.set_next_call_cost(batch_id, usd, tokens)
 
     async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
         spent: dict[str, tuple[Decimal, int]] = {}
@@ -238,7 +238,7 @@ class MemoryLedger:
         held = self.tables.evaluations.items()
         return sorted(key for key, each in held if each.row.batch_id == batch_id and not each.ended_at)
 
-    def _standing(self, key: str) -> EvaluationState:
+    def _evaluation_state(self, key: str) -> EvaluationState:
         row = self.tables.evaluations[key].row
         return EvaluationState(row, self._epoch_of(row), self._publications[key].published)
 
@@ -275,7 +275,7 @@ class MemoryLedger:
             return not (held.row.owner in live and unmoved < hung_after)
 
         keys = (key for key in self._open(batch.batch_id) if after < key <= batch.published_to)
-        return [self._standing(key) for key in islice(filter(is_doubtful, keys), limit)]
+        return [self._evaluation_state(key) for key in islice(filter(is_doubtful, keys), limit)]
 
     async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[EvaluationState]:
 
@@ -291,15 +291,15 @@ class MemoryLedger:
             return stored + max(delay, timedelta(0)) <= now
 
         keys = (key for key in self._open(batch.batch_id) if key <= batch.published_to)
-        return [self._standing(key) for key in islice(filter(is_due, keys), limit)]
+        return [self._evaluation_state(key) for key in islice(filter(is_due, keys), limit)]
 
-    async def standings(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
+    async def evaluation_states(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
         known = self.tables.evaluations.keys() & set(evaluation_ids)
-        return [self._standing(key) for key in sorted(known)]
+        return [self._evaluation_state(key) for key in sorted(known)]
 
     async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
-        standings = await self.standings(evaluation_ids)
-        return [self._opening(one.row) for one in standings]
+        evaluation_states = await self.evaluation_states(evaluation_ids)
+        return [self._opening(one.row) for one in evaluation_states]
 
     def _opening(self, row: EvaluationRow) -> UnpublishedOpening:
         """Return sequence 0, and what the coordinator appended after it."""
@@ -322,18 +322,18 @@ class MemoryLedger:
     # -- attempts
 
     async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[OpenedAttempt]:
-        standings = await self.standings(evaluation_ids)
-        decided = [(one, decide(one, self._logged(one.row.evaluation_id))) for one in standings]
+        evaluation_states = await self.evaluation_states(evaluation_ids)
+        decided = [(one, decide(one, self._logged(one.row.evaluation_id))) for one in evaluation_states]
         return await self._open_all([(one, opening) for one, opening in decided if opening is not None])
 
     async def _open_all(self, decided: Sequence[Decided]) -> list[OpenedAttempt]:
         opened, changes = [], []
-        for standing, opening in decided:
+        for state, opening in decided:
             events = tuple((event, encode(event)) for event in opening.events)
-            change = opening_change(standing.row, events, shards=self._shards)
+            change = opening_change(state.row, events, shards=self._shards)
             changes.append(change)
-            was_published = standing.epoch != ""
-            key, newest = standing.row.evaluation_id, newest_attempt(events)
+            was_published = state.epoch != ""
+            key, newest = state.row.evaluation_id, newest_attempt(events)
             one = OpenedAttempt(key, newest, opening.epoch, was_published, change.progress)
             opened.append(one)
         await self.tables.commit(changes)
@@ -391,7 +391,7 @@ class MemoryLedger:
         self, evaluation_ids: Sequence[str], epochs: Sequence[str]
     ) -> list[UnpublishedOpening]:
         released = []
-        for one in await self.standings(evaluation_ids):
+        for one in await self.evaluation_states(evaluation_ids):
             held = self.tables.evaluations[one.row.evaluation_id]
             publication = self._publications[one.row.evaluation_id]
             if not publication.epoch and held.ended_at is None:

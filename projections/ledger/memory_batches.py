@@ -72,13 +72,13 @@ class MemoryBatches:
         self.events.append(request)
         return True
 
-    def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+    def set_unrecorded_spend(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         """Raise the estimated spend that no event records."""
         if batch := self.held.get(batch_id):
             usd, tokens = max(usd, batch.unrecorded_usd), max(tokens, batch.unrecorded_tokens)
             self._put(replace(batch, unrecorded_usd=usd, unrecorded_tokens=tokens))
 
-    def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+    def set_next_call_cost(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         """Set what the next call may cost."""
         if batch := self.held.get(batch_id):
             self._put(replace(batch, next_usd=usd, next_tokens=tokens))

@@ -88,7 +88,7 @@ class PostgresLedger:
     async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
         return await self._batches(None, run_id)
 
-    async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
+    async def owned_by_other_runs(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
         wanted = {"batch_ids": list(batch_ids), "run_id": run_id}
         return {batch_id for (batch_id,) in await self._rows("batches_of_other_runs", wanted)}
 
@@ -118,11 +118,11 @@ class PostgresLedger:
             "set_batch_budget", {"batch_id": batch_id, "by": by, "reason": reason, **limits}
         )
 
-    async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+    async def set_unrecorded_spend(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         noted = {"batch_id": batch_id, "usd": usd, "tokens": tokens}
         await self._execute("raise_unrecorded_spend", noted)
 
-    async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+    async def set_next_call_cost(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         await self._execute("set_next_call_cost", {"batch_id": batch_id, "usd": usd, "tokens": tokens})
 
     async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
@@ -199,7 +199,7 @@ class PostgresLedger:
             "queued": queued,
             "limit": limit,
         }
-        return [_standing(row) for row in await self._rows("unmoved_evaluations", wanted)]
+        return [_evaluation_state(row) for row in await self._rows("unmoved_evaluations", wanted)]
 
     async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[EvaluationState]:
         wanted = {
@@ -208,10 +208,12 @@ class PostgresLedger:
             "now": now,
             "limit": limit,
         }
-        return [_standing(row) for row in await self._rows("due_retries", wanted)]
+        return [_evaluation_state(row) for row in await self._rows("due_retries", wanted)]
 
-    async def standings(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
-        return [_standing(row) for row in await self._rows("evaluation_states", [list(evaluation_ids)])]
+    async def evaluation_states(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
+        return [
+            _evaluation_state(row) for row in await self._rows("evaluation_states", [list(evaluation_ids)])
+        ]
 
     async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
         found: dict[str, list[tuple[Event, bytes]]] = defaultdict(list)
@@ -226,9 +228,11 @@ class PostgresLedger:
         async with transaction(self._pool) as conn:
             await conn.execute(query("lock_batches"), [list(evaluation_ids)])
             rows = await (await conn.execute(query("lock_evaluations"), [list(evaluation_ids)])).fetchall()
-            standings = [_standing(row) for row in rows]
-            stored = _decoded(await read_stored(conn, [one.row for one in standings]))
-            decided = [(one, decide(one, stored.get(one.row.evaluation_id, {}))) for one in standings]
+            evaluation_states = [_evaluation_state(row) for row in rows]
+            stored = _decoded(await read_stored(conn, [one.row for one in evaluation_states]))
+            decided = [
+                (one, decide(one, stored.get(one.row.evaluation_id, {}))) for one in evaluation_states
+            ]
             opened = [(one, opening) for one, opening in decided if opening is not None]
             return await self._open(conn, opened)
 
@@ -239,12 +243,12 @@ class PostgresLedger:
             return []
         opened = []
         changes = []
-        for standing, opening in decided:
+        for state, opening in decided:
             events = tuple((event, encode(event)) for event in opening.events)
-            change = opening_change(standing.row, events, shards=self._shards)
+            change = opening_change(state.row, events, shards=self._shards)
             changes.append(change)
-            was_published = standing.epoch != ""
-            key, newest = standing.row.evaluation_id, newest_attempt(events)
+            was_published = state.epoch != ""
+            key, newest = state.row.evaluation_id, newest_attempt(events)
             one = OpenedAttempt(key, newest, opening.epoch, was_published, change.progress)
             opened.append(one)
         committed = await commit_changes(conn, changes)
@@ -396,7 +400,7 @@ async def _chunks(
         yield chunk
 
 
-def _standing(row: Sequence[Any]) -> EvaluationState:
+def _evaluation_state(row: Sequence[Any]) -> EvaluationState:
     key, batch_id, month, attempt, sequence, state, owner, bridged, head, epoch, published = row
     cursor = Cursor(attempt, sequence, Phase(state))
     return EvaluationState(

@@ -29,13 +29,15 @@ async def read_history(conn: Connection, evaluation_id: str) -> StoredHistory:
     """Read one evaluation's row, events, bridges, quarantined entries and scorecard."""
     async with conn.transaction():
         refusals, refused = await _refusals(conn, evaluation_id)
-        standing = await _standing(conn, evaluation_id)
-        if standing is None:
+        evaluation = await _evaluation(conn, evaluation_id)
+        if evaluation is None:
             return StoredHistory(None, refusals=refusals, refused=refused)
-        read = [_event(row) for row in await _rows(conn, "history_events", [standing.month, evaluation_id])]
+        read = [
+            _event(row) for row in await _rows(conn, "history_events", [evaluation.month, evaluation_id])
+        ]
         unreadable = tuple(event for event in read if isinstance(event, RecordedRefusal))
         return StoredHistory(
-            standing,
+            evaluation,
             tuple(event for event in read if isinstance(event, RecordedEvent)),
             await _bridges(conn, evaluation_id),
             refusals + unreadable,
@@ -61,7 +63,7 @@ async def _rows(conn: Connection, name: str, wanted: Sequence[object] | dict[str
     return await (await conn.execute(query(name), wanted)).fetchall()
 
 
-async def _standing(conn: Connection, evaluation_id: str) -> StoredEvaluation | None:
+async def _evaluation(conn: Connection, evaluation_id: str) -> StoredEvaluation | None:
     for batch_id, month, attempt, sequence, state, owner, ended_at in await _rows(
         conn, "history_row", [evaluation_id]
     ):

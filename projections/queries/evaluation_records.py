@@ -55,7 +55,7 @@ class RecordedRefusal:
 class StoredHistory:
     """All records of one evaluation."""
 
-    standing: StoredEvaluation | None
+    evaluation: StoredEvaluation | None
     events: tuple[RecordedEvent, ...] = ()
     bridges: tuple[RecordedBridge, ...] = ()
     refusals: tuple[RecordedRefusal, ...] = ()

@@ -1,7 +1,7 @@
 -- Rows of `evaluations`: the compare-and-set of the transactional projection, and lookups by id.
 
 -- name: create_staged
--- Creates the temporary table that a commit stages its rows in; emptied at the end of each transaction.
+-- Creates the temporary table that a commit copies its rows into; emptied at the end of each transaction.
 CREATE TEMP TABLE IF NOT EXISTS staged (
     evaluation_id text COLLATE "C",
     batch_id      text,

@@ -65,9 +65,9 @@ class MemoryStore:
 
     async def commit(self, changes: Sequence[Change]) -> CommitResult:
         committed = CommitResult({c.evaluation_id for c in changes if c.moves and not self._is_as_read(c)})
-        standing = [c for c in changes if c.evaluation_id not in committed.lost]
-        self._refuse_stored_keys(standing)
-        for change in standing:
+        won = [c for c in changes if c.evaluation_id not in committed.lost]
+        self._refuse_stored_keys(won)
+        for change in won:
             if change.moves:
                 self._move(change)
                 committed.progress += change.progress

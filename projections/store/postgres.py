@@ -105,16 +105,16 @@ async def commit_changes(conn: Connection, changes: Sequence[Change]) -> CommitR
     """Write changes in the caller's transaction, except those that lose the compare-and-set."""
     moving = sorted((c for c in changes if c.moves), key=lambda change: change.evaluation_id)
     lost = await _move(conn, moving)
-    standing = [c for c in changes if c.evaluation_id not in lost]
+    won = [c for c in changes if c.evaluation_id not in lost]
     winners = [c for c in moving if c.evaluation_id not in lost]
 
     async with conn.cursor() as cursor, cursor.copy(query("copy_events")) as copy:
         await copy.write(binary_rows(event for c in winners for event in c.events))
     await _write_scorecards(conn, winners, lost)
     await _insert_bridges(conn, winners)
-    bad = [refused for change in standing for refused in change.quarantined]
+    bad = [refused for change in won for refused in change.quarantined]
     newly_quarantined = await insert_quarantined(conn, bad)
-    progress = await _insert_side_events(conn, standing)
+    progress = await _insert_side_events(conn, won)
     for change in winners:
         progress[change.batch_id, change.shard] += change.progress
     # Last, because every worker of a batch updates these rows: they are locked as briefly as possible.

@@ -20,8 +20,8 @@ def migrate() -> None:
     from psycopg.errors import InsufficientPrivilege
 
     from projections.database.readiness import prepare
+    from scoreline.command_error import CommandError
     from scoreline.local.servers import reachable_servers
-    from scoreline.problem import Problem
     from scoreline.servers.availability import check_postgres
     from scoreline.settings import load_settings
 
@@ -33,7 +33,7 @@ def migrate() -> None:
             applied = await prepare(url, shards=settings.shards)
         except InsufficientPrivilege as denied:
             reason = (denied.diag.message_primary or "permission denied").rstrip(".")
-            raise Problem(
+            raise CommandError(
                 f"PostgreSQL denies this role to change the tables ({reason}). Migrate as the owner of the"
                 " database, such as the migrator that deploy/postgres/init.sql makes."
             ) from denied

@@ -160,9 +160,9 @@ def _explained() -> tuple[type[Exception], ...]:
     """List the errors whose text is written for the user."""
     from projections.database.migrations import MigrationError
     from projections.database.readiness import DatabaseNotReady
+    from scoreline.command_error import CommandError
     from scoreline.local.embedded import EmbeddedServerError
-    from scoreline.problem import Problem
     from scoreline.servers.availability import Unavailable
     from scoreline.settings import SettingsError
 
-    return DatabaseNotReady, MigrationError, EmbeddedServerError, Unavailable, SettingsError, Problem
+    return DatabaseNotReady, MigrationError, EmbeddedServerError, Unavailable, SettingsError, CommandError

@@ -122,7 +122,7 @@ def run(
 def _settings(options: SimulatorOptions) -> Any:  # noqa: ANN401 - importing its type would cost time
     """Check the flags, and read the file of answers."""
     from providers.json_reader import read_json_file
-    from scoreline.problem import Problem
+    from scoreline.command_error import CommandError
     from scoreline.provider_sim.settings import InvalidSimulatorSettings, SimulatorSettings, changed
 
     changes = options.changes()
@@ -131,9 +131,9 @@ def _settings(options: SimulatorOptions) -> Any:  # noqa: ANN401 - importing its
             changes |= {"mode": "map", "answers": read_json_file(options.answers, limit=MAX_ANSWERS)}
         return changed(SimulatorSettings(), changes)
     except InvalidSimulatorSettings as error:
-        raise Problem(str(error)) from None
+        raise CommandError(str(error)) from None
     except (OSError, ValueError) as error:
-        raise Problem(f"can't read the answers in {options.answers}: {error}") from None
+        raise CommandError(f"can't read the answers in {options.answers}: {error}") from None
 
 
 def _in_json(url: str) -> None:

@@ -24,7 +24,7 @@ def check(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Try each wall and each limit of the sandbox; exit code 1 if there is none, or one does not hold."""
+    """Test isolation and limits of the sandbox; exit code 1 if a check fails or there is no sandbox."""
     from scoreline.reports.sandbox_report import report_sandbox
     from scoreline.settings import load_settings
 

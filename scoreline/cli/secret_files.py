@@ -7,7 +7,7 @@ Only names of secrets are read: other programs have `_FILE` variables of their o
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 
 SUFFIX = "_FILE"
 URLS = ("EVAL_REDIS_URL", "EVAL_POSTGRES_URL")
@@ -15,7 +15,7 @@ KEY = "_API_KEY"
 LONGEST = 65_536
 
 
-class SecretFileError(Problem):
+class SecretFileError(CommandError):
     """A secret can't be read from its file; names the file and the reason, never the content."""
 
     def __init__(self, variable: str, problem: str) -> None:

@@ -23,20 +23,20 @@ def run(
     """Show the spans of one evaluation as a tree, across all processes."""
     import json
 
+    from scoreline.command_error import CommandError
     from scoreline.observability.span_reader import spans_of
     from scoreline.observability.tree import document, draw
-    from scoreline.problem import Problem
     from scoreline.reports.screen import screen
     from scoreline.settings import load_settings
 
     settings = load_settings(trace_dir=folder)
     if settings.trace_dir is None:
-        raise Problem("where are the traces? Set EVAL_TRACE_DIR before a batch is run, or give --dir.")
+        raise CommandError("where are the traces? Set EVAL_TRACE_DIR before a batch is run, or give --dir.")
     if not settings.trace_dir.is_dir():
-        raise Problem(f"{settings.trace_dir} is no folder: no process has written its spans there.")
+        raise CommandError(f"{settings.trace_dir} is no folder: no process has written its spans there.")
     spans = spans_of(settings.trace_dir, evaluation)
     if not spans:
-        raise Problem(
+        raise CommandError(
             f"{settings.trace_dir} has no trace of {evaluation}. EVAL_TRACE_RATIO sets the share of "
             f"evaluations is traced, {settings.trace_ratio:g} here; 1 traces all that are submitted then."
         )

@@ -25,7 +25,7 @@ from scoreline.local.readiness import READY_FD, UNAVAILABLE
 
 logger = logging.getLogger(__name__)
 
-STOP_PATIENCE = 20.0
+STOP_TIMEOUT = 20.0
 """Seconds a child gets to finish its work after SIGTERM."""
 START_ATTEMPTS = 3
 """Failed starts in a row after which a child is not started again."""
@@ -181,7 +181,7 @@ class ProcessManager:
         with suppress(ProcessLookupError):
             process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), STOP_PATIENCE)
+            await asyncio.wait_for(process.wait(), STOP_TIMEOUT)
         except TimeoutError:
             logger.warning("process did not stop in time", extra={"child": child.name})
             process.kill()

@@ -18,6 +18,7 @@ from coordinator.operations import BudgetChange, MovedCounts
 from domain.ids import FLEET
 from projections.ledger.contract import Batch
 from projections.queries.batches import read_snapshot
+from scoreline.command_error import CommandError
 from scoreline.formatting import counted
 from scoreline.invocation import batch_command
 from scoreline.local.fleet import Fleet
@@ -28,7 +29,6 @@ from scoreline.local.servers import ready_servers
 from scoreline.local.supervisor import RunRequest, supervise
 from scoreline.observability.wiring import Service, telemetry_for
 from scoreline.private_files import default_root, open_private
-from scoreline.problem import Problem
 from scoreline.reports.export import read_outputs
 from scoreline.reports.pass_rate import is_scored
 from scoreline.servers.addresses import Servers
@@ -75,11 +75,11 @@ class Placement:
             log_level="DEBUG" if self.verbose else None,
         )
         if self.distributed and not (settings.redis_url and settings.postgres_url):
-            raise Problem("--distributed needs EVAL_REDIS_URL (or --queue) and EVAL_POSTGRES_URL.")
+            raise CommandError("--distributed needs EVAL_REDIS_URL (or --queue) and EVAL_POSTGRES_URL.")
         try:
             choose(settings.queue_backend, fleet=True)
         except BadBackend as error:
-            raise Problem(str(error)) from error
+            raise CommandError(str(error)) from error
         return settings
 
     def preflight(self, settings: Settings) -> Preflight:
@@ -210,7 +210,7 @@ async def _check_gate(batch_id: str, servers: Servers, min_pass_rate: float | No
     async with connected(servers.postgres_url) as conn:
         snapshot = await read_snapshot(conn, batch_id)
     if not is_scored(snapshot.spec):
-        raise Problem(
+        raise CommandError(
             f"--min-pass-rate: {batch_id} has no evaluator, so nothing of it is scored. "
             "Run it again with one: --evaluator exact"
         )
@@ -219,7 +219,7 @@ async def _check_gate(batch_id: str, servers: Servers, min_pass_rate: float | No
 def _nothing_to_retry(batch_id: str, only: Sequence[str], console: Console, *, as_json: bool) -> int:
     dead = batch_command("dlq", batch_id)
     if only:
-        raise Problem(f"{', '.join(only)}: not among what was given up of {batch_id}. See: {dead}")
+        raise CommandError(f"{', '.join(only)}: not among what was given up of {batch_id}. See: {dead}")
     if as_json:
         print(json.dumps({"batch_id": batch_id, "reopened": 0}), flush=True)  # noqa: T201 - for machines
     console.print(f"{batch_id}: nothing was given up, so nothing is tried again", markup=False)
@@ -279,7 +279,7 @@ def _spec_here(flags: Mapping[str, Any]) -> Path | None:
     here = Path("scoreline.yaml")
     is_described = any(flags.get(key) for key in ("dataset", "targets", "mode"))
     if not is_described and not here.exists():
-        raise Problem(NO_SPEC.format(folder=Path.cwd()))
+        raise CommandError(NO_SPEC.format(folder=Path.cwd()))
     return None if is_described else here
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import psycopg
 
 from projections.sql import query
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.submit.batch_control import current_user, operator
 from taskqueue.tasks import QueueUnavailable
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 """Seconds that the pause may take to be recorded."""
 AT_ONCE = 2
 """The same, at the second signal."""
@@ -61,7 +61,7 @@ async def read_outcome(servers: Servers, batch_id: str, run_id: str) -> PauseOut
 
 async def _in_time(reading: Coroutine[Any, Any, PauseOutcome | None]) -> PauseOutcome | None:
     task = asyncio.create_task(reading)
-    await asyncio.wait({task}, timeout=PATIENCE)
+    await asyncio.wait({task}, timeout=TIMEOUT)
     if not task.done():
         task.cancel()
         return None
@@ -70,8 +70,8 @@ async def _in_time(reading: Coroutine[Any, Any, PauseOutcome | None]) -> PauseOu
 
 async def record_unrecorded(servers: Servers, settings: Settings, batch_id: str) -> None:
     """Write down the spend of calls that were broken off; what fails here is written at the resume."""
-    with suppress(TimeoutError, Problem, OSError, psycopg.Error, QueueUnavailable):
-        async with asyncio.timeout(PATIENCE), operator(servers, settings) as asking:
+    with suppress(TimeoutError, CommandError, OSError, psycopg.Error, QueueUnavailable):
+        async with asyncio.timeout(TIMEOUT), operator(servers, settings) as asking:
             await asking.record_unrecorded(batch_id)
 
 
@@ -82,7 +82,7 @@ async def _pause(
         async with operator(servers, settings) as asking:
             await asking.pause_run(batch_id, run_id, reason=reason)
             return await _read(servers, batch_id, run_id)
-    except (Problem, OSError, psycopg.Error):
+    except (CommandError, OSError, psycopg.Error):
         return None
 
 

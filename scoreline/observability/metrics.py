@@ -14,10 +14,10 @@ from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetr
 from opentelemetry.sdk.resources import Resource
 from prometheus_client import CollectorRegistry, start_http_server
 
+from scoreline.command_error import CommandError
 from scoreline.observability.addresses import left_for_prometheus
 from scoreline.observability.shutdown import SHUTDOWN_TIMEOUT, within
 from scoreline.observability.telemetry_settings import TelemetrySettings
-from scoreline.problem import Problem
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def _listen(port: int, host: str, registry: CollectorRegistry) -> WSGIServer:
     try:
         server, _ = start_http_server(port, addr=host, registry=registry)
     except OSError as error:
-        raise Problem(
+        raise CommandError(
             f"EVAL_METRICS_PORT={port}: can't listen on {host}: {error.strerror or error}. "
             "Give each process a port of its own, or 0 for any that is free, with EVAL_METRICS_DIR."
         ) from None

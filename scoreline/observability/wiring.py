@@ -12,8 +12,8 @@ from enum import StrEnum
 from importlib.util import find_spec
 
 from providers.extras import install_command
+from scoreline.command_error import CommandError
 from scoreline.observability.telemetry_settings import TelemetrySettings
-from scoreline.problem import Problem
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter", "prometheus_client")
@@ -79,11 +79,11 @@ def telemetry_for(
 
 
 def check_installed(find: Callable[[str], object] = find_spec) -> None:
-    """See that the packages are there; raises `Problem` with how to install them."""
+    """See that the packages are there; raises `CommandError` with how to install them."""
     for name in NEEDED:
         try:
             found = find(name)
         except ModuleNotFoundError:
             found = None
         if not found:
-            raise Problem(f"{MISSING}: {install_command('otel')}")
+            raise CommandError(f"{MISSING}: {install_command('otel')}")

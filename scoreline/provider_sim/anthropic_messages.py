@@ -76,15 +76,15 @@ class AnthropicMessages:
         error = {"type": refused.kind, "message": refused.message}
         return {"type": "error", "error": error, "request_id": request_id}
 
-    def limit_headers(self, standings: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:
+    def limit_headers(self, statuses: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:
         """Return the rate limit headers."""
         return {
             f"anthropic-ratelimit-{kind}-{name}": value
-            for kind, standing in standings.items()
+            for kind, status in statuses.items()
             for name, value in (
-                ("limit", str(standing.limit)),
-                ("remaining", str(standing.remaining)),
-                ("reset", rfc3339(now + timedelta(seconds=standing.reset))),
+                ("limit", str(status.limit)),
+                ("remaining", str(status.remaining)),
+                ("reset", rfc3339(now + timedelta(seconds=status.reset))),
             )
         }
 

@@ -41,16 +41,16 @@ class CallHandler:
     """Answers single calls, in any api."""
 
     def __init__(
-        self, settings: SimulatorSettings, *, clock: Callable[[], float], wall: Callable[[], datetime]
+        self, settings: SimulatorSettings, *, clock: Callable[[], float], utc_now: Callable[[], datetime]
     ) -> None:
         self.settings = settings
         self.stats = CallStats()
-        self.wall = wall
+        self.utc_now = utc_now
         self._clock = clock
         self._began = clock()
         self._lanes = SimulatedLanes()
         self._names = count(1)
-        self._birth = int(wall().timestamp())
+        self._birth = int(utc_now().timestamp())
 
     def reset(self) -> None:
         """Reset counts and buckets; calls in flight stay."""
@@ -128,10 +128,10 @@ class CallHandler:
         """Admit the call, or reject it with Retry-After; rate limit headers are set either way."""
         limits, now, lane = self.settings.limits, self._clock(), self._lane(key, model_request.model)
         if limits.concurrency and self.stats.in_flight >= limits.concurrency:
-            headers |= {"retry-after": "1", **self._standings(lane, api)}
+            headers |= {"retry-after": "1", **self._limit_headers(lane, api)}
             raise _limited("concurrent connections", code="requests")
         short = lane.admit(CallWeight(model_request.input_tokens, answered.output_tokens), now=now)
-        headers |= self._standings(lane, api)
+        headers |= self._limit_headers(lane, api)
         if short:
             headers["retry-after"] = _retry_after(short.retry_after, limits)
             raise _limited(f"{short.kind.replace('-', ' ')} per minute", code=short.kind)
@@ -141,10 +141,10 @@ class CallHandler:
         hashed = blake2b(key.encode(), digest_size=8).hexdigest()
         return self._lanes.lane(self.settings.limits, key=hashed, model=model, now=self._clock())
 
-    def _standings(self, lane: SimulatedLane, api: ProviderApi) -> Mapping[str, str]:
+    def _limit_headers(self, lane: SimulatedLane, api: ProviderApi) -> Mapping[str, str]:
         if not self.settings.limits.limit_headers:
             return {}
-        return api.limit_headers(lane.standings(self._clock()), self.wall())
+        return api.limit_headers(lane.statuses(self._clock()), self.utc_now())
 
     def _fate(self, model_request: ModelRequest) -> CallPlan:
         about = (self.settings.answers.seed, model_request.digest, self.stats.visited(model_request.digest))
@@ -191,7 +191,7 @@ class CallHandler:
             raise ConnectionAborted(plan.fault)
         if plan.fault is None:
             self.stats.answer(model_request.digest, model_request.input_tokens, answered.output_tokens)
-        name, created = self.name(), int(self.wall().timestamp())
+        name, created = self.name(), int(self.utc_now().timestamp())
         if not model_request.streamed:
             body = api.whole(model_request, answered, name=name, created=created)
             return whole_reply(body, headers, fault=plan.fault)

@@ -50,7 +50,7 @@ class Bucket:
         self._level = self.level(now) - cost
         self._at = max(now, self._at)
 
-    def standing(self, now: float) -> BucketStatus:
+    def status(self, now: float) -> BucketStatus:
         """Return the state of the bucket."""
         level = self.level(now)
         limit = round(self.rate * MINUTE)
@@ -113,9 +113,9 @@ class SimulatedLane:
             bucket.take(cost.of(kind), now=now)
         return None
 
-    def standings(self, now: float) -> Mapping[str, BucketStatus]:
+    def statuses(self, now: float) -> Mapping[str, BucketStatus]:
         """Return the state of each bucket."""
-        return {kind: bucket.standing(now) for kind, bucket in self._buckets.items()}
+        return {kind: bucket.status(now) for kind, bucket in self._buckets.items()}
 
 
 class SimulatedLanes:

@@ -47,7 +47,7 @@ class MessageBatches:
 
     def finish(self) -> int:
         """End all batches in progress now; returns their number."""
-        now = self._calls.wall()
+        now = self._calls.utc_now()
         going = [each for each in self._batches.values() if each.course.status(now) == "in_progress"]
         for batch in going:
             batch.course = replace(batch.course, due=now)
@@ -58,7 +58,7 @@ class MessageBatches:
         if request.too_large:
             raise ApiError(413, "request_too_large", "Request exceeds the maximum size")
         seed, name = self._calls.settings.answers.seed, f"msgbatch_{self._calls.name()}"
-        course = course_of(self._calls.settings.batches, self._calls.wall())
+        course = course_of(self._calls.settings.batches, self._calls.utc_now())
         batch = SimulatedBatch(name, course, Random(f"{seed} {name[-9:]}"))  # noqa: S311 - dice, not secrets
         try:
             digests = await asyncio.to_thread(self._fill, batch, request.body)
@@ -92,7 +92,7 @@ class MessageBatches:
 
     async def cancel(self, request: HttpRequest, name: str) -> HttpReply:
         """Cancel a batch; finished requests stay."""
-        batch, now = self._found(name), self._calls.wall()
+        batch, now = self._found(name), self._calls.utc_now()
         match batch.course.status(now):
             case "ended":
                 raise invalid(f"Batch {name} has ended and can't be canceled")
@@ -105,7 +105,7 @@ class MessageBatches:
     async def delete(self, _request: HttpRequest, name: str) -> HttpReply:
         """Delete a batch that has ended."""
         batch = self._found(name)
-        if batch.course.status(self._calls.wall()) != "ended":
+        if batch.course.status(self._calls.utc_now()) != "ended":
             raise invalid(f"Batch {name} can't be deleted before it has ended; cancel it first")
         self._batches.pop(name).close()
         return in_json(200, {"id": name, "type": "message_batch_deleted"})
@@ -113,7 +113,7 @@ class MessageBatches:
     async def results(self, _request: HttpRequest, name: str) -> HttpReply:
         """Send the results, a line each, in no order worth relying on."""
         batch = self._found(name)
-        if batch.course.status(self._calls.wall()) != "ended":
+        if batch.course.status(self._calls.utc_now()) != "ended":
             raise ApiError(404, "not_found_error", f"Batch {name} has no results yet")
         return HttpReply(200, {"content-type": "application/x-jsonl"}, self._lines(batch))
 
@@ -135,7 +135,7 @@ class MessageBatches:
         return self._batches[name]
 
     def _shown(self, batch: SimulatedBatch, request: HttpRequest) -> dict[str, Any]:
-        now, course = self._calls.wall(), batch.course
+        now, course = self._calls.utc_now(), batch.course
         has_ended, counts = course.status(now) == "ended", batch.counts(now)
         url = f"http://{request.headers.get('host', 'localhost')}{PATH}/{batch.id}/results"
         return {

@@ -69,16 +69,16 @@ class OpenAIChat:
         error = {"message": refused.message, "type": kind, "param": refused.param, "code": code}
         return {"error": error}
 
-    def limit_headers(self, standings: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:  # noqa: ARG002 - one shape for all dialects
+    def limit_headers(self, statuses: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:  # noqa: ARG002 - one shape for all dialects
         """Return the rate limit headers."""
         return {
             f"x-ratelimit-{name}-{kind}": value
-            for kind, standing in standings.items()
+            for kind, status in statuses.items()
             if kind in ("requests", "tokens")
             for name, value in (
-                ("limit", str(standing.limit)),
-                ("remaining", str(standing.remaining)),
-                ("reset", duration(standing.reset)),
+                ("limit", str(status.limit)),
+                ("remaining", str(status.remaining)),
+                ("reset", duration(status.reset)),
             )
         }
 

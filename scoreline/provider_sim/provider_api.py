@@ -39,5 +39,5 @@ class ProviderApi(Protocol):
     def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:
         """Refuse."""
 
-    def limit_headers(self, standings: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:
+    def limit_headers(self, statuses: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:
         """Return the rate limit headers."""

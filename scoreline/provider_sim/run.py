@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from eventlog.signals import stop_event
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.provider_sim.settings import SimulatorSettings
 from scoreline.provider_sim.simulator import simulated
 
@@ -18,4 +18,6 @@ async def run_until_stopped(
             announce(simulator.base_url)
             await stop.wait()
     except OSError as error:
-        raise Problem(f"can't listen on {host}:{port}: {error.strerror or error}; try --port 0") from error
+        raise CommandError(
+            f"can't listen on {host}:{port}: {error.strerror or error}; try --port 0"
+        ) from error

@@ -29,7 +29,7 @@ class Simulator:
 
     def __init__(self, settings: SimulatorSettings) -> None:
         self._clock = asyncio.get_running_loop().time
-        self._calls = CallHandler(settings, clock=self._clock, wall=utc_now)
+        self._calls = CallHandler(settings, clock=self._clock, utc_now=utc_now)
         self._batches = MessageBatches(self._calls)
         self._control = ControlApi(self._calls, self._batches, reset=self.reset, outage=self.go_out)
         self._routes = Routes(self._calls, self._batches)

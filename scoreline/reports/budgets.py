@@ -6,15 +6,15 @@ from typing import Any
 from coordinator.budget import dollars, more, over, unknown_cost, unknown_tokens
 from coordinator.operations import BudgetChange
 from projections.queries.batches import BatchSnapshot
+from scoreline.command_error import CommandError
 from scoreline.formatting import money
-from scoreline.problem import Problem
 from scoreline.submit.spec.keys import KEYS
 
 NO_LIMIT = "none"
 
 
 def read_budget(*, max_cost: str | None, max_tokens: str | None) -> BudgetChange:
-    """Parse the flags into a change of the budget; raises `Problem` unless each is an amount or `none`."""
+    """Parse the flags of a budget; raises `CommandError` unless each is an amount or `none`."""
     budget = BudgetChange()
     if max_cost is not None:
         budget["max_cost_usd"] = None if max_cost == NO_LIMIT else _read("max_cost", max_cost)
@@ -28,7 +28,7 @@ def _read(key: str, value: str | int) -> Any:  # noqa: ANN401 - the type depends
     try:
         return KEYS[key](value)
     except ValueError as error:
-        raise Problem(f"--{key.replace('_', '-')} {error}, and not `{NO_LIMIT}` either") from None
+        raise CommandError(f"--{key.replace('_', '-')} {error}, and not `{NO_LIMIT}` either") from None
 
 
 def spending(snapshot: BatchSnapshot) -> Iterator[str]:

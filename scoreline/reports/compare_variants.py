@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.reports.labels import VariantLabel
 
 UNKNOWN = (VariantLabel(0, "external", ""),)
@@ -39,7 +39,7 @@ def pair_variants(left: Sequence[VariantLabel], right: Sequence[VariantLabel]) -
     ):
         if pairing.pairs:
             return pairing
-    raise Problem(
+    raise CommandError(
         f"They have no variant in common: {_named(left)} there, {_named(right)} here. "
         "Run both with a target or a prompt of the same name."
     )

@@ -19,8 +19,8 @@ from projections.database.connection import Connection, one_snapshot
 from projections.queries.batches import BatchSnapshot, read_snapshot
 from projections.queries.export import ending_counts, export_rows
 from providers.extras import install_command
+from scoreline.command_error import CommandError
 from scoreline.formatting import counted, printable
-from scoreline.problem import Problem
 from scoreline.reports.audit.batches import progress_bar
 from scoreline.reports.export_file import STDOUT, whole_file
 from scoreline.reports.export_junit import junit
@@ -64,7 +64,7 @@ class Output(NamedTuple):
 
 
 def read_outputs(paths: Sequence[Path]) -> tuple[Output, ...]:
-    """Check the files that a run is to write, before it starts; raises `Problem`."""
+    """Check the files that a run is to write, before it starts; raises `CommandError`."""
     return tuple(_output(path) for path in paths)
 
 
@@ -72,11 +72,11 @@ def _output(path: Path) -> Output:
     format_ = format_of(path)
     if format_ is None or path == STDOUT:
         known = ", ".join(sorted(BY_SUFFIX))
-        raise Problem(f"-o {path}: the name of the file must end with one of {known}")
+        raise CommandError(f"-o {path}: the name of the file must end with one of {known}")
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise Problem(f"-o {path}: give the name of a file in a directory that exists")
+        raise CommandError(f"-o {path}: give the name of a file in a directory that exists")
     if not os.access(path.absolute().parent, os.W_OK):
-        raise Problem(f"-o {path}: the directory {path.absolute().parent} is not writable")
+        raise CommandError(f"-o {path}: the directory {path.absolute().parent} is not writable")
     check_parquet(ExportRequest("", path, format_))
     return Output(path.absolute(), format_)
 
@@ -163,13 +163,13 @@ async def _write(
 
 
 def check_parquet(request: ExportRequest) -> None:
-    """Raise `Problem` if a Parquet file can't be written here."""
+    """Raise `CommandError` if a Parquet file can't be written here."""
     if request.format is not Format.PARQUET:
         return
     if request.path == STDOUT:
-        raise Problem("Parquet needs a file. Give its name: -o results.parquet")
+        raise CommandError("Parquet needs a file. Give its name: -o results.parquet")
     if find_spec("pyarrow") is None:
-        raise Problem(f"Parquet needs pyarrow. To install it: {install_command('parquet')}")
+        raise CommandError(f"Parquet needs pyarrow. To install it: {install_command('parquet')}")
 
 
 def _report(request: ExportRequest, rows: int, seconds: float) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 
 STDOUT = Path("-")
 
@@ -32,7 +32,7 @@ def whole_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise Problem(f"{path} can't be written: {error.strerror or error}.") from error
+        raise CommandError(f"{path} can't be written: {error.strerror or error}.") from error
 
 
 @contextmanager
@@ -51,6 +51,6 @@ def _renamed(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
 
 def _check(path: Path, *, force: bool) -> None:
     if path.is_dir():
-        raise Problem(f"{path} is a directory. Give the name of a file.")
+        raise CommandError(f"{path} is a directory. Give the name of a file.")
     if path.is_file() and not force:
-        raise Problem(f"{path} exists. To replace it: --force")
+        raise CommandError(f"{path} exists. To replace it: --force")

@@ -109,7 +109,7 @@ def _reason(view: LaneView, reason: BlockedBy, now: datetime) -> str:
         case BlockedBy.GAP:
             return f"{lane} leaves a gap between two calls{origin}{_next(view, now)}"
         case BlockedBy.RETRY_AFTER:
-            return f"{lane} asked for patience (Retry-After){_next(view, now)}"
+            return f"{lane} is throttled by the provider (Retry-After){_next(view, now)}"
         case BlockedBy.BREAKER:
             failed = counted(view.failures, "call")
             return f"{lane} does not answer: {failed} in a row failed{_probe(view, now)}"

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from projections.queries.quarantine import QuarantinedEntry, quarantine_find, quarantine_list
+from scoreline.command_error import CommandError
 from scoreline.formatting import printable
-from scoreline.problem import Problem
 from scoreline.reports.screen import screen
 from scoreline.reports.table import Column, fitted
 from scoreline.servers.addresses import Servers
@@ -54,9 +54,9 @@ def show_one(servers: Servers, identifier: str, *, as_json: bool) -> None:
 
     entries = _read(servers, read)
     if not entries:
-        raise Problem(f"Nothing in quarantine has an id that begins with {identifier!r}.")
+        raise CommandError(f"Nothing in quarantine has an id that begins with {identifier!r}.")
     if len(entries) > 1:
-        raise Problem(f"More than one id begins with {identifier!r}; give more of it.")
+        raise CommandError(f"More than one id begins with {identifier!r}; give more of it.")
     entry = entries[0]
     if as_json:
         body = entry.body.decode(errors="backslashreplace")

@@ -11,25 +11,25 @@ from executor.sandbox.isolation_checks import IsolationCheck
 from executor.sandbox.limit_checks import check_limits
 from executor.sandbox.probe import ProbeResult, probe
 from executor.sandbox.sandbox import Sandbox
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 
 _NO_PYTHON = "The sandbox has no python3, so no check was run: install it in /usr, or check another host."
 
 
 def report_sandbox(cgroup: str, *, as_json: bool, quick: bool) -> None:
-    """Run every check and print the results; raises `Problem` where one fails, or there is no sandbox."""
+    """Run every check and print the results; raises `CommandError` if one fails or there is no sandbox."""
     result, refusal = probe(), Sandbox(cgroup=cgroup).check()
     pending = _checks(result, cgroup, quick=quick or bool(refusal))
     checks = asyncio.run(_collect(result, pending, as_json=as_json))
     if as_json:
         typer.echo(json.dumps(_document(result, checks, refusal)))
     if refusal:
-        raise Problem(refusal)
-    if not result.walls:
-        raise Problem(_NO_PYTHON)
+        raise CommandError(refusal)
+    if not result.checks:
+        raise CommandError(_NO_PYTHON)
     failed = [check.name for check in checks if not check.held]
     if failed:
-        raise Problem(
+        raise CommandError(
             f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}. Run untrusted code on "
             "another host until they hold; docs/explanation/security.md names the mechanism behind each."
         )
@@ -52,9 +52,9 @@ async def _collect(
 
 
 async def _checks(result: ProbeResult, cgroup: str, *, quick: bool) -> AsyncIterator[IsolationCheck]:
-    for check in result.walls:
+    for check in result.checks:
         yield check
-    if result.privilege_mode and result.walls and not quick:
+    if result.privilege_mode and result.checks and not quick:
         async for check in check_limits(Sandbox(cgroup=cgroup), has_cgroup=bool(cgroup)):
             yield check
 

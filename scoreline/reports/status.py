@@ -78,7 +78,7 @@ async def _status(servers: Servers, request: StatusRequest, settings: Settings) 
 
 
 async def read_full_view(servers: Servers, batch_id: str, fleet: FleetReader) -> BatchView:
-    """Read every row of a batch; raises `Problem` with the nearest ids where there is no such batch."""
+    """Read every row of a batch; raises `CommandError` with the nearest ids if there is no such batch."""
     async with connected(servers.postgres_url) as conn:
         return await read_batch_view(conn, batch_id, fleet, every_row=True)
 

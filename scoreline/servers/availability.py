@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-_PATIENCE = 3
+_TIMEOUT = 3
 _OLDEST_REDIS = (6, 2)
 _OLDEST_POSTGRES = 14
 _POSTGRES_STATE = (
@@ -63,7 +63,7 @@ async def check_redis(url: str) -> None:
     """Raise `Unavailable` unless a writable Redis of a known version answers at `url`."""
     where = f"Redis at {redact(url)}"
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             info = await _redis_info(url)
     except ValueError:
         raise _malformed("EVAL_REDIS_URL", "redis://user:password@host:6379/0") from None
@@ -99,7 +99,7 @@ async def check_postgres(url: str) -> None:
     if not url.startswith(("postgresql://", "postgres://")):
         raise malformed
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             version, read_only = await _postgres_state(url)
     except (psycopg.ProgrammingError, UnicodeError):
         raise malformed from None
@@ -138,7 +138,7 @@ async def check_privileges(url: str, service: str) -> None:
     """Raise `Unavailable` unless the role of `url` may do what the service does to the tables."""
     pairs = [(privilege, name) for privilege, names in _PRIVILEGES[service].items() for name in names]
     columns = [[*column] for column in zip(*pairs, strict=True)]
-    async with await psycopg.AsyncConnection.connect(url, connect_timeout=_PATIENCE) as connection:
+    async with await psycopg.AsyncConnection.connect(url, connect_timeout=_TIMEOUT) as connection:
         lacking = await (await connection.execute(_LACKING, columns)).fetchall()
     if lacking:
         role, first = lacking[0]
@@ -177,7 +177,7 @@ def _redis_refusal(where: str, error: Exception) -> Unavailable:
 
 
 async def _postgres_state(url: str) -> tuple[int, bool]:
-    async with await psycopg.AsyncConnection.connect(url, connect_timeout=_PATIENCE) as connection:
+    async with await psycopg.AsyncConnection.connect(url, connect_timeout=_TIMEOUT) as connection:
         row = await (await connection.execute(_POSTGRES_STATE)).fetchone()
     version, read_only = row or (0, True)
     return version, read_only

@@ -17,8 +17,8 @@ from projections.database import errors
 from projections.database.connection import make_pool
 from projections.ledger.postgres import PostgresLedger
 from projections.queries.batches import BatchSnapshot, read_snapshot
+from scoreline.command_error import CommandError
 from scoreline.invocation import batch_command
-from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
 from scoreline.servers.connection import connected
 from scoreline.servers.errors import explain
@@ -78,10 +78,10 @@ async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operat
         async with connected(servers.postgres_url):
             raise errors.UnknownBatch(unknown.batch_id) from None  # which names those near it
     except OperationRejected as refused:
-        raise Problem(str(refused)) from refused
+        raise CommandError(str(refused)) from refused
     except AWAY as error:
         reason = explain(error) or "A server went away meanwhile."
-        raise Problem(f"{reason} The command is idempotent: try again.") from error
+        raise CommandError(f"{reason} The command is idempotent: try again.") from error
     finally:
         await pool.close()
         await log.aclose()

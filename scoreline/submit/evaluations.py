@@ -14,11 +14,11 @@ from coordinator.submission import NewEvaluation
 from domain.batch_spec import Variant
 from eventlog import payloads as p
 from eventlog.codec import MAX_EVENT_BYTES
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.submit.cache_key import cache_key
 from scoreline.submit.case_requirements import CaseRequirements, fields_of
 from scoreline.submit.datasets.cases import DatasetRow
-from scoreline.submit.datasets.errors import BadRow, Unfit
+from scoreline.submit.datasets.errors import RowError, Unfit
 from scoreline.submit.datasets.sources import place_of, source_rows
 from scoreline.submit.group_fields import GroupFieldReader, may_have_group_fields
 from scoreline.submit.groups import CaseLinks, DisjointGroups, EvaluationNumbering, SerialLinker
@@ -31,7 +31,7 @@ _ROOM = 64 * 1024
 
 @asynccontextmanager
 async def prepared(plan: Plan, *, postgres_url: str | None = None) -> "AsyncIterator[Submission]":
-    """Open the inputs of a plan's evaluations; raises `Problem` for errors that are known in advance."""
+    """Open the inputs of a plan's evaluations; raises `CommandError` for errors known in advance."""
     with ExitStack() as stack:
         answers = {
             number: stack.enter_context(recorded_answers(recorded, plan.source))
@@ -42,7 +42,7 @@ async def prepared(plan: Plan, *, postgres_url: str | None = None) -> "AsyncIter
             plan = replace(plan, batch=replace(plan.batch, repetitions=most))
         ties = await _ties(plan, postgres_url)
         if ties is not None and plan.batch.batch_api:
-            raise Problem(
+            raise CommandError(
                 "Cases of this dataset wait for each other, and a provider batch asks all at once: "
                 "leave --batch-api out, or the serial groups."
             )
@@ -70,7 +70,7 @@ class Submission:
     _postgres_url: str | None
 
     async def evaluations(self) -> AsyncGenerator[NewEvaluation, None]:
-        """Make the evaluations; raises `BadRow` for the first case that can't be one."""
+        """Make the evaluations; raises `RowError` for the first case that can't be one."""
         path, unit = place_of(self.plan.source)
         making = _Making(self)
         async with aclosing(_chosen(self.plan, self._postgres_url)) as rows:
@@ -79,9 +79,9 @@ class Submission:
                     for evaluation in making.next(row):
                         yield evaluation
                 except Unfit as error:
-                    raise BadRow(path, row.line, str(error), unit=unit) from None
+                    raise RowError(path, row.line, str(error), unit=unit) from None
         if making.cases == 0:
-            raise Problem(_no_cases(self.plan, path))
+            raise CommandError(_no_cases(self.plan, path))
 
 
 class _Making:
@@ -166,7 +166,7 @@ async def _ties(plan: Plan, postgres_url: str | None) -> DisjointGroups | None:
             try:
                 ties.join(reading.next(row.case).keys)
             except Unfit as error:
-                raise BadRow(path, row.line, str(error), unit=unit) from None
+                raise RowError(path, row.line, str(error), unit=unit) from None
     return ties
 
 

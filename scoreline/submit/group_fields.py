@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from domain.template import placeholders
 from eventlog.payloads import Case
 from projections.datasets.repository import mentions
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.submit.datasets.errors import Unfit
 from scoreline.submit.datasets.file_formats import opened
 from scoreline.submit.datasets.record import kind_of
@@ -144,7 +144,7 @@ async def may_have_group_fields(source: Source, *, postgres_url: str | None) -> 
             return _mentions(path)
         case ImportedSource(project=project, name=name):
             if postgres_url is None:
-                raise Problem(f"The dataset {name!r} is in the database, and none is at hand.")
+                raise CommandError(f"The dataset {name!r} is in the database, and none is at hand.")
             async with await AsyncConnection.connect(postgres_url) as conn:
                 return await mentions(conn, GROUP_FIELDS, project=project, name=name)
         case SyntheticSource():

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.submit.interpreter import submitters_interpreter
 from scoreline.submit.preflight_calls import check_calls
 from scoreline.submit.preflight_cases import check_cases, check_prompts
@@ -60,7 +60,7 @@ def _findings(plan: Plan, wanted: Preflight) -> Iterator[PreflightFinding]:
 
 
 def _report(findings: Iterator[PreflightFinding], console: Console) -> None:
-    """Print the warnings; raise `Problem` with everything that is fatal."""
+    """Print the warnings; raise `CommandError` with everything that is fatal."""
     fatal = []
     for finding in findings:
         if finding.is_fatal:
@@ -68,7 +68,7 @@ def _report(findings: Iterator[PreflightFinding], console: Console) -> None:
         else:
             console.print(f"warning: {finding.text}", markup=False, highlight=False, soft_wrap=True)
     if fatal:
-        raise Problem(_refusal(fatal))
+        raise CommandError(_refusal(fatal))
 
 
 def _refusal(fatal: list[PreflightFinding]) -> str:

@@ -8,7 +8,7 @@ from domain.batch_spec import EvaluatorSpec
 from domain.template import placeholders
 from executor.contract import CallFault, ExecutionEnvironment, Permanent, ScoringRequest
 from executor.registry import evaluator_type, make_evaluator
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.submit.case_requirements import fields_of
 from scoreline.submit.datasets.cases import DatasetRow
 from scoreline.submit.datasets.rows import file_rows
@@ -48,7 +48,7 @@ async def check_cases(plan: Plan) -> list[PreflightFinding]:
     first = min(FIRST_ROWS, plan.limit or FIRST_ROWS)  # submission reads as many rows, or more
     try:
         rows = list(islice(file_rows(plan.source.path, plan.source.columns), first))
-    except Problem as error:
+    except CommandError as error:
         return [PreflightFinding(str(error), is_avoidable=False)]
     judges = [each for each in plan.batch.evaluators if each.type in IN_PROCESS_EVALUATORS]
     return [finding for each in judges for finding in await _unusable(plan, each, rows)]

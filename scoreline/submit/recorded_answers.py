@@ -18,7 +18,7 @@ from domain.template import UnknownField, as_text, look_up
 from eventlog.payloads import MAX_TEXT
 from scoreline.submit.datasets.cases import DatasetRow, safe
 from scoreline.submit.datasets.columns import EXPECTED_NAMES, OUTPUT_NAMES, mapped_value, no_column
-from scoreline.submit.datasets.errors import BadRow, Unfit
+from scoreline.submit.datasets.errors import RowError, Unfit
 from scoreline.submit.datasets.file_formats import unit_of
 from scoreline.submit.datasets.record import DatasetRecord, Fields
 from scoreline.submit.datasets.rows import records
@@ -83,11 +83,11 @@ class _Outputs:
     def records(self) -> Iterator[DatasetRecord]:
         return records(self.path, at=self._at)
 
-    def bad(self, record: DatasetRecord, reason: str) -> BadRow:
-        return BadRow(self.path, record.line, reason, unit=unit_of(self.path))
+    def bad(self, record: DatasetRecord, reason: str) -> RowError:
+        return RowError(self.path, record.line, reason, unit=unit_of(self.path))
 
     def of(self, record: DatasetRecord) -> str:
-        """Read the answer of a record as text; raises `BadRow`."""
+        """Read the answer of a record as text; raises `RowError`."""
         try:
             value = self._value(record.fields)
         except Unfit as error:

@@ -15,7 +15,7 @@ from projections.database.connection import make_pool
 from projections.database.errors import DatabaseUnavailable
 from projections.ledger.contract import NewBatch
 from projections.ledger.postgres import PostgresLedger
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.servers.addresses import Servers
 from scoreline.servers.availability import check_privileges
 from scoreline.servers.errors import explain
@@ -56,7 +56,7 @@ async def submit(  # noqa: PLR0913 - a plan, a place, a run
             return batch.batch_id, total
     except DatabaseUnavailable as error:
         reason = explain(error) or "PostgreSQL went away."
-        raise Problem(
+        raise CommandError(
             f"{reason} The batch was accepted whole or not at all: see scoreline batch list."
         ) from error
     finally:

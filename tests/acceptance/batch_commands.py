@@ -25,7 +25,7 @@ from tests.integration.worker import SCORELINE, environment, scoreline
 from tests.processes import children, command_line, descendants, is_running
 from tests.waiting import until
 
-PATIENCE = 90
+TIMEOUT = 90
 HEAVY = pytest.mark.skipif(os.environ.get("CI") != "true", reason="takes half a minute: only with CI=true")
 _EMBEDDED = "postgresql://postgres@/scoreline?host={}&port=5432"
 
@@ -178,7 +178,7 @@ class Started:
     async def end(self) -> Ran:
         """Wait for its end."""
         if self.ran is None:
-            stdout, stderr = await asyncio.wait_for(self.process.communicate(), PATIENCE)
+            stdout, stderr = await asyncio.wait_for(self.process.communicate(), TIMEOUT)
             assert self.process.returncode is not None
             self.ran = Ran(self.process.returncode, stdout.decode(), stderr.decode())
         return self.ran

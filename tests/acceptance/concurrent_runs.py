@@ -23,7 +23,7 @@ from redis import Redis
 from scoreline.local.embedded import embedded_servers
 from scoreline.servers.addresses import Servers
 from taskqueue.keys import BATCHES, EXECUTORS
-from tests.acceptance.batch_commands import PATIENCE, Folder, Ran, gone
+from tests.acceptance.batch_commands import TIMEOUT, Folder, Ran, gone
 from tests.waiting import until
 
 APP = """
@@ -113,7 +113,7 @@ async def _run(folder: Folder, plan: Plan) -> None:
     asked = (*RUN, "--workers", str(plan.workers), "--concurrency", "2", "--name", plan.who)
     async with folder.started(*asked, interpreter=plan.interpreter, **environ) as running:
         if plan.interrupts:
-            await until(lambda: folder.calls, PATIENCE)
+            await until(lambda: folder.calls, TIMEOUT)
             running.interrupt()
         family = running.family()
         ran = await running.end()

@@ -13,7 +13,7 @@ from tests.acceptance.guide_blocks import Step
 from tests.acceptance.guide_words import ids, same
 from tests.integration.worker import environment
 
-PATIENCE = 240
+TIMEOUT = 240
 HOME = "/home/ada"
 """What the pages call the reader's folder."""
 
@@ -67,7 +67,7 @@ class Session:
             stderr=STDOUT,
             env=self._environment(),
         )
-        printed, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
+        printed, _ = await asyncio.wait_for(process.communicate(), TIMEOUT)
         self.code = process.returncode or 0
         text = printed.decode()
         accepted = re.search(r"^(\S+): [\d,]+ evaluations? accepted$", text, re.MULTILINE)

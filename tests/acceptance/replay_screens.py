@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scoreline.local.embedded import embedded_servers
 from tests.integration.worker import SCORELINE, Site, environment, site, worker
-from tests.replay_stage import ALPHA, SHORT, attempt, stage, whole
+from tests.replay_samples import ALPHA, SHORT, attempt, whole, write_samples
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "replay.md"
 SCREEN = re.compile(
@@ -24,7 +24,7 @@ SCREEN = re.compile(
     re.DOTALL,
 )
 COLUMNS = "118"
-PATIENCE = 60
+TIMEOUT = 60
 GAP_TIMEOUT = timedelta(seconds=3)
 FOLLOWED = [(0,), (2,), (1,), (3,), (4,), (5,)]
 """Events that arrive while a terminal follows: 2 before 1."""
@@ -57,14 +57,14 @@ async def take(here: Site, command: str) -> str:
         for arriving, lines in zip(FOLLOWED, NEW_LINES, strict=True):
             await here.add_plainly(events[n] for n in arriving)
             for _ in range(lines):
-                seen += await asyncio.wait_for(process.stdout.readline(), PATIENCE)
-    rest, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
+                seen += await asyncio.wait_for(process.stdout.readline(), TIMEOUT)
+    rest, _ = await asyncio.wait_for(process.communicate(), TIMEOUT)
     return (seen + rest).decode()
 
 
 async def take_all(here: Site, page: str) -> dict[str, str]:
     """Live the five lives, then run every command of a page."""
-    await stage(here)
+    await write_samples(here)
     commands = list(screens(page))
     taken = await asyncio.gather(*(take(here, command) for command in commands))
     return dict(zip(commands, taken, strict=True))

@@ -10,7 +10,7 @@ import yaml
 from scoreline.local.alert_rules import RULES
 from scoreline.observability.alerts.rules import rules
 from scoreline.settings import load_settings
-from tests.acceptance.batch_commands import PATIENCE, Folder
+from tests.acceptance.batch_commands import TIMEOUT, Folder
 from tests.waiting import until
 
 FLAKY = """
@@ -34,7 +34,7 @@ async def test_alerts_have_value_threshold_age_and_an_absolute_link(
     folder.write("flaky.py", FLAKY)
     asked = ("--dataset", "cases.jsonl", "--target", "python:flaky:answer", "--evaluator", "exact")
     async with folder.started("batch", "run", *asked, "--workers", "1", "--retries", "0") as running:
-        await until(lambda: folder.ended() == 3, PATIENCE)
+        await until(lambda: folder.ended() == 3, TIMEOUT)
         status = ("batch", "status", folder.batch_id(), "--alert")
         shown, machine = await asyncio.gather(folder.run(*status), folder.run(*status, "--json"))
         folder.write("open", "")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.batch_commands import HEAVY, PATIENCE, Folder, Started, gone
+from tests.acceptance.batch_commands import HEAVY, TIMEOUT, Folder, Started, gone
 from tests.acceptance.peak_memory import measured
 from tests.waiting import until
 
@@ -28,7 +28,7 @@ async def test_an_interrupt_drains_active_tasks_and_a_second_one_does_not(folder
     folder.cases(8)
     slots = ("--workers", "1", "--concurrency", "2")
     async with folder.started(*RUN, *GATED, *slots) as running:
-        await until(lambda: len(folder.calls) >= 2, PATIENCE)
+        await until(lambda: len(folder.calls) >= 2, TIMEOUT)
         first, batch_id = running.family(), folder.batch_id()
         running.interrupt()
         folder.write("open", "")
@@ -41,10 +41,10 @@ async def test_an_interrupt_drains_active_tasks_and_a_second_one_does_not(folder
 
     (folder.root / "open").unlink()
     async with folder.started("batch", "resume", batch_id, *slots) as running:
-        await until(lambda: len(folder.calls) >= answered + 2, PATIENCE)
+        await until(lambda: len(folder.calls) >= answered + 2, TIMEOUT)
         second = running.family()
         running.interrupt()
-        await asyncio.wait_for(_printed(running, b"pausing"), PATIENCE)
+        await asyncio.wait_for(_printed(running, b"pausing"), TIMEOUT)
         running.interrupt()
         stopped = await running.end()
     assert (stopped.code, stopped.stdout) == (130, "")
@@ -80,7 +80,7 @@ async def test_a_killed_command_takes_everything_with_it_and_the_batch_can_be_re
     folder.cases(8)
     slots = ("--workers", "1", "--concurrency", "2")
     async with folder.started(*RUN, *GATED, *slots) as running:
-        await until(lambda: len(folder.calls) >= 2, PATIENCE)
+        await until(lambda: len(folder.calls) >= 2, TIMEOUT)
         family, batch_id = running.family(), folder.batch_id()
         running.process.kill()
         folder.write("open", "")
@@ -113,12 +113,12 @@ async def test_a_batch_survives_the_death_of_everything_under_it(tmp_path: Path)
     folder = Folder(tmp_path)
     servers = folder.data / "servers"
     async with folder.started(*RUN, "--mode", "simulated", "--workers", "4", "--limit", "10000") as running:
-        await until(lambda: folder.ended() >= 500, PATIENCE)
+        await until(lambda: folder.ended() >= 500, TIMEOUT)
         for words in (["worker"], ["worker"], ["storage-worker"], ["coordinator"]):
             assert running.kill_child(*words)
         os.kill(int((servers / "valkey.pid").read_text()), signal.SIGKILL)
         seen = folder.ended()
-        await until(lambda: folder.ended() > seen, PATIENCE)
+        await until(lambda: folder.ended() > seen, TIMEOUT)
         os.kill(int((servers / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
         ran = await running.end()
     assert (ran.code, ran.document["completed"], ran.document["pending"]) == (0, 10_000, 0), ran.stderr
@@ -134,7 +134,7 @@ async def test_a_case_that_kills_its_executors_is_given_up(folder: Folder) -> No
     folder.cases(1)
     async with folder.started(*RUN, *GATED, "--workers", "1", "--timeout", "600") as running:
         for lost in (1, 2, 3):
-            await until(partial(_was_asked, folder, lost), PATIENCE)
+            await until(partial(_was_asked, folder, lost), TIMEOUT)
             assert running.kill_child("worker")
         ran = await running.end()
     assert (ran.code, ran.document["dead_letters"]) == (3, 1), ran.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from executor.sandbox.probe import probe
-from tests.acceptance.batch_commands import PATIENCE, Folder, gone
+from tests.acceptance.batch_commands import TIMEOUT, Folder, gone
 from tests.waiting import until
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -122,7 +122,7 @@ async def test_a_detached_batch_can_be_watched_paused_and_resumed(folder: Folder
     assert (left.code, left.document["status"]) == (0, "running"), left.stderr
     assert f"scoreline batch status {batch_id} --watch" in left.stderr
     async with folder.started("batch", "status", batch_id, "--watch") as watching:
-        await until(lambda: len(folder.calls) >= 2, PATIENCE)
+        await until(lambda: len(folder.calls) >= 2, TIMEOUT)
         paused = await folder.run("batch", "pause", batch_id, "--reason", "lunch")
         assert (paused.code, paused.stdout) == (0, ""), paused.stderr
         folder.write("open", "")
@@ -141,7 +141,7 @@ async def test_cancelling_ends_the_run_and_is_final(folder: Folder) -> None:
     """The command ends with 4 though its target hangs, its processes with it; nothing brings it back."""
     folder.cases(3)
     async with folder.started(*RUN, *ONE, "--target", "python:app:gated") as running:
-        await until(lambda: folder.calls, PATIENCE)
+        await until(lambda: folder.calls, TIMEOUT)
         family, batch_id = running.family(), folder.batch_id()
         asked = await folder.run("batch", "cancel", batch_id, "--reason", "wrong prompt")
         ran = await running.end()
@@ -154,7 +154,7 @@ async def test_cancelling_ends_the_run_and_is_final(folder: Folder) -> None:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the published results are not here")
-@pytest.mark.skipif(probe().privilege_mode is None, reason=probe().trouble)
+@pytest.mark.skipif(probe().privilege_mode is None, reason=probe().failure)
 async def test_published_results_come_out_again(folder: Folder) -> None:
     """BIG-Bench Hard, GSM8K and HumanEval, at once, by commands that share one fleet: the known figures."""
     specs: dict[str, tuple[str, float]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scoreline.provider_sim.simulator import Simulator
-from tests.acceptance.batch_commands import PATIENCE, Folder
+from tests.acceptance.batch_commands import TIMEOUT, Folder
 from tests.provider import provider
 from tests.waiting import until
 
@@ -52,7 +52,7 @@ async def test_a_budget_holds_with_64_slots_judges_retries_and_a_kill(
     folder.write("paid.yaml", PAID)
     run = ("batch", "run", "-c", "paid.yaml", "--workers", "4", "--concurrency", "16", "--json")
     async with folder.started(*run) as running:
-        await until(lambda: folder.ended() >= 10, PATIENCE)
+        await until(lambda: folder.ended() >= 10, TIMEOUT)
         running.kill_child("worker", "start")
         ran = await running.end()
     document = ran.document
@@ -90,7 +90,7 @@ async def test_calls_that_an_interrupt_breaks_off_are_spend_at_the_pause(folder:
         folder.write("paid.yaml", PAID.replace("0.02", "0.05"))
         run = ("batch", "run", "-c", "paid.yaml", "--workers", "1", "--concurrency", "8", "--json")
         async with folder.started(*run) as running:
-            await until(lambda: slow.stats.in_flight > 0, PATIENCE)
+            await until(lambda: slow.stats.in_flight > 0, TIMEOUT)
             running.interrupt()
             ran = await running.end()
     assert ran.code == 130, ran.stderr

@@ -10,7 +10,7 @@ from tests.integration.worker import SCORELINE, environment, scoreline
 from tests.processes import command_line, descendants, kill
 from tests.waiting import until
 
-PATIENCE = 100
+TIMEOUT = 100
 
 
 class Demo:
@@ -78,10 +78,10 @@ async def test_the_figures_are_the_known_ones_though_an_executor_is_killed(tmp_p
 async def test_the_demo_survives_the_death_of_everything_under_it(tmp_path: Path) -> None:
     """Services and servers die with the executor: it takes longer, and people read of the same result."""
     async with demo(tmp_path / "root", "--executors", "3") as running:
-        await until(lambda: "kill -9" in running.printed() or running.process.poll() is not None, PATIENCE)
+        await until(lambda: "kill -9" in running.printed() or running.process.poll() is not None, TIMEOUT)
         running.kill_services()
         running.kill_servers()
-        await until(lambda: running.process.poll() is not None, PATIENCE)
+        await until(lambda: running.process.poll() is not None, TIMEOUT)
         output = running.printed()
         assert running.process.returncode == 0, output
     assert output.splitlines()[-1].startswith("✓ 110 of 400 passed")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.batch_commands import PATIENCE, Folder
+from tests.acceptance.batch_commands import TIMEOUT, Folder
 from tests.waiting import until
 
 CASES = 12
@@ -52,7 +52,7 @@ async def test_a_fleet_meets_at_the_queue_that_is_named(folder: Folder, redis_ur
         folder.started("worker", "start", "--id", "worker-7", *queue, "--verbose") as worker,
         folder.started(*RUN, "--distributed", *queue, "--json") as running,
     ):
-        await until(lambda: folder.ask("SELECT 1 FROM batches"), PATIENCE)
+        await until(lambda: folder.ask("SELECT 1 FROM batches"), TIMEOUT)
         environ = {**folder.environ, "EVAL_REDIS_URL": redis_url}
         folder.environ = environ  # services take the queue from the environment
         async with (

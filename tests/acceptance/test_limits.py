@@ -9,7 +9,7 @@ import pytest
 
 from domain.batch_spec import Limits
 from scoreline.provider_sim.simulator import Simulator
-from tests.acceptance.batch_commands import PATIENCE, Folder
+from tests.acceptance.batch_commands import TIMEOUT, Folder
 from tests.limits.commands import RecordingStats
 from tests.limits.measure import InForce, most_in_flight, violations
 from tests.provider import provider
@@ -49,10 +49,10 @@ async def test_the_strictest_limit_binds_both_batches_and_status_names_its_origi
     assert isinstance(stats, RecordingStats)
     limits = ("--rpm-limit", "300", "--max-concurrency", f"{MODEL}=2")
     async with folder.started(*RUN, "--name", "strict", "--dataset", "a.jsonl", *limits) as strict:
-        await until(lambda: any(call.batch_id == "a" for call in stats.recorded), PATIENCE)
+        await until(lambda: any(call.batch_id == "a" for call in stats.recorded), TIMEOUT)
         begun = stats.recorded[0].started
         async with folder.started(*RUN, "--name", "free", "--dataset", "b.jsonl") as free:
-            await until(lambda: sum(call.batch_id == "b" for call in stats.recorded) >= 30, PATIENCE)
+            await until(lambda: sum(call.batch_id == "b" for call in stats.recorded) >= 30, TIMEOUT)
             status = await folder.run("batch", "status", _id_of(folder, "free"))
             document = await folder.run("batch", "status", _id_of(folder, "free"), "--json")
             over = stats.recorded[-1].started

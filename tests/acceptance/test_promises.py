@@ -23,7 +23,7 @@ from redis.asyncio import Redis
 from eventlog import payloads as p
 from eventlog.events import Event
 from executor.sandbox.probe import probe
-from tests.acceptance.batch_commands import PATIENCE, Folder
+from tests.acceptance.batch_commands import TIMEOUT, Folder
 from tests.builders import history
 from tests.integration.worker import Site, Started, site, worker_process
 from tests.jumbled import arrivals, in_order, lives
@@ -101,7 +101,7 @@ async def test_an_answer_on_record_is_not_asked_for_again(folder: Folder) -> Non
     judged = ("--target", "python:app:echo", "--evaluator", "python:judge:slow")
     answered = "SELECT count(*) FROM evaluations WHERE state = 'responded'"
     async with folder.started(*RUN, *judged) as running:
-        await until(lambda: folder.ask(answered) == [(2,)], PATIENCE)
+        await until(lambda: folder.ask(answered) == [(2,)], TIMEOUT)
         assert running.kill_child("worker") == 1
         folder.write("open", "")
         ran = await running.end()
@@ -110,7 +110,7 @@ async def test_an_answer_on_record_is_not_asked_for_again(folder: Folder) -> Non
     assert len(attempts) == 2
 
 
-@pytest.mark.skipif(probe().privilege_mode is None, reason=probe().trouble)
+@pytest.mark.skipif(probe().privilege_mode is None, reason=probe().failure)
 async def test_untrusted_code_reaches_nothing(folder: Folder, tmp_path: Path) -> None:
     """A program looks for a port, secrets and a file of the host, run by an executor without a database."""
     secret = tmp_path / "secret"
@@ -188,7 +188,7 @@ async def test_a_fleet_keeps_to_a_limit_though_the_lane_is_lost(folder: Folder, 
     async with folder.started(
         *run, "--target", endpoint.url, "--evaluator", "exact", "--rpm-limit", "300"
     ) as running:
-        await until(lambda: len(endpoint.called_at) >= 15, PATIENCE)
+        await until(lambda: len(endpoint.called_at) >= 15, TIMEOUT)
         async with Redis.from_url(folder.environ["EVAL_REDIS_URL"]) as redis:
             lanes = [key async for key in redis.scan_iter("eval:lane*")]
             assert lanes
@@ -204,7 +204,7 @@ async def test_a_throttled_target_delays_no_other(folder: Folder, endpoint: Endp
     targets = ("--target", endpoint.throttled, "--target", endpoint.url)
     limited = ("--rpm-limit", "6000", "--concurrency", "4")
     async with folder.started(*RUN, *targets, "--evaluator", "exact", *limited) as running:
-        await until(lambda: folder.ended() == 30, PATIENCE)
+        await until(lambda: folder.ended() == 30, TIMEOUT)
         assert len(endpoint.called_at) == 30
         assert endpoint.refused <= 4  # those in flight at the first refusal: Retry-After shuts the lane
         cancelled = await folder.run("batch", "cancel", folder.batch_id())
@@ -250,8 +250,8 @@ async def test_any_order_of_arrival_gives_the_same_tables_and_they_equal_the_log
             counts = [(await here.rows(seen, f"{name}-%"))[0][0] for name in ("jumbled", "ordered")]
             return counts == [len({(e.evaluation_id, e.key) for e in jumbled})] * 2
 
-        await until(compared, PATIENCE)
-        await until(lambda: _none_pending(here), PATIENCE)
+        await until(compared, TIMEOUT)
+        await until(lambda: _none_pending(here), TIMEOUT)
     assert await outcome(folder, "jumbled") == await outcome(folder, "ordered")
     verify = ("replay", "--batch", "jumbled", "--verify")
     verified = await folder.run(*verify)

@@ -11,7 +11,7 @@ import pytest
 from eventlog.redis_streams import connect
 from scoreline.provider_sim.simulator import Simulator
 from scoreline.reports.lanes import read_lanes
-from tests.acceptance.batch_commands import PATIENCE, Folder
+from tests.acceptance.batch_commands import TIMEOUT, Folder
 from tests.provider import provider
 from tests.waiting import until
 
@@ -62,6 +62,7 @@ evaluator: exact
 retries: 100
 """
 AGAIN = "one call will try again"
+AFTER = r"\(Retry-After\)"
 AT = r"in [\d.a-z ]+, at [\d:.]+ UTC"
 FOR = r"\(for [\d.a-z ]+\); \d+ tasks? behind it\."
 
@@ -80,16 +81,16 @@ async def test_status_shows_why_since_when_until_when_and_how_many_wait(
         urls = {"away": away.base_url, "busy": busy.base_url, "wordy": wordy.base_url}
         folder.write("wait.yaml", WAITING.format(**urls))
         async with folder.started(*RUN, "-c", "wait.yaml") as running:
-            await until(lambda: folder.ended() >= 40, PATIENCE)
+            await until(lambda: folder.ended() >= 40, TIMEOUT)
             batch_id = folder.batch_id()
-            await until(lambda: waits(redis_url, batch_id), PATIENCE)
+            await until(lambda: waits(redis_url, batch_id), TIMEOUT)
             status = await folder.run("batch", "status", batch_id)
             running.interrupt()
             assert (await running.end()).code == 130
     screen = status.stdout + status.stderr
     for sentence in (
         rf"anthropic:away:\S+ does not answer: \d+ calls in a row failed, {AGAIN} {AT} {FOR}",
-        rf"anthropic:busy:\S+ asked for patience \(Retry-After\), the next call may start {AT} {FOR}",
+        rf"anthropic:busy:\S+ is throttled by the provider {AFTER}, the next call may start {AT} {FOR}",
         rf"anthropic:wordy:\S+ has used up its 60 tokens a minute, the next call may start {AT} {FOR}",
         r"anthropic/claude-haiku-4-5 +\{input\} +40/40 +100.0%",
     ):

@@ -4,7 +4,7 @@ import re
 
 from tests.acceptance.replay_screens import PAGE, screens, take_all
 from tests.integration.worker import site, worker
-from tests.replay_stage import GAP_TIMEOUT
+from tests.replay_samples import GAP_TIMEOUT
 
 CHANGING = {
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC": "TIME",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from scoreline.servers.addresses import Servers
-from tests.acceptance.batch_commands import PATIENCE, Folder, Started, gone
+from tests.acceptance.batch_commands import TIMEOUT, Folder, Started, gone
 from tests.acceptance.concurrent_runs import play_rounds
 from tests.integration.worker import SCORELINE, environment
 from tests.waiting import until
@@ -87,7 +87,7 @@ async def test_a_batch_runs_where_its_labels_are_declared(folder: Folder) -> Non
             assert "No executor is alive" in status.stdout or "requires" in status.stdout
             return "scoreline worker start --label gpu --label region=eu" in status.stdout
 
-        await until(missing, PATIENCE)
+        await until(missing, TIMEOUT)
         labels = {"EVAL_WORKER_LABELS": "region=eu,ssd", "WHO": "A"}
         await stack.enter_async_context(
             folder.started("worker", "start", "--id", "labelled", "--label", "gpu", **labels)
@@ -101,11 +101,11 @@ async def test_the_newest_of_two_resumes_serves_the_batch(folder: Folder) -> Non
     """The run that is replaced ends by itself, and pauses nothing; the other completes the batch."""
     target = ("--target", "python:app:gated", "--evaluator", "exact", "--concurrency", "1")
     async with folder.started(*RUN, *target, WHO="A") as first:
-        await until(lambda: folder.calls, PATIENCE)
+        await until(lambda: folder.calls, TIMEOUT)
         batch_id = folder.batch_id()
         async with folder.started("batch", "resume", batch_id, "--json", WHO="A") as second:
             family = first.family()
-            await until(lambda: len(folder.calls) > 1, PATIENCE)
+            await until(lambda: len(folder.calls) > 1, TIMEOUT)
             folder.write("open", "")
             ended, completed = await first.end(), await second.end()
     assert ended.code == 4, ended.stderr
@@ -121,7 +121,7 @@ async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
     """The reason is on record, status shows how to go on, and the next run calls its target no more."""
     target = ("--target", "python:app:who", "--evaluator", "exact", "--concurrency", "1")
     async with folder.started(*RUN, *target, WHO="A") as running:
-        await until(lambda: len(folder.calls) >= 3, PATIENCE)
+        await until(lambda: len(folder.calls) >= 3, TIMEOUT)
         family = running.family()
         running.process.send_signal(number)
         stopped = await running.end()
@@ -183,7 +183,7 @@ async def test_a_killed_command_leaves_a_batch_that_nothing_works_on(folder: Fol
     """kill -9 records no pause; its processes end, no other run takes it over, status and list show it."""
     target = ("--target", "python:app:gated", "--evaluator", "exact", "--concurrency", "1")
     async with folder.started(*RUN, *target, WHO="A") as running:
-        await until(lambda: folder.calls, PATIENCE)
+        await until(lambda: folder.calls, TIMEOUT)
         family, batch_id = running.family(), folder.batch_id()
         running.process.kill()
         folder.write("open", "")
@@ -208,8 +208,8 @@ async def test_watching_a_fleet_stops_alone(folder: Folder) -> None:
     """Without --workers, --distributed only watches: after Ctrl-C the batch goes on, as printed."""
     asked = ("--target", "python:app:who", "--evaluator", "exact", "--distributed", "--workers", "0")
     async with folder.started(*RUN, *asked) as running:
-        await until(lambda: folder.ask("SELECT total FROM batches WHERE total IS NOT NULL"), PATIENCE)
-        await until(lambda: folder.ask(WATCHING), PATIENCE)
+        await until(lambda: folder.ask("SELECT total FROM batches WHERE total IS NOT NULL"), TIMEOUT)
+        await until(lambda: folder.ask(WATCHING), TIMEOUT)
         running.interrupt()
         stopped = await running.end()
     batch_id = stopped.document["batch_id"]
@@ -222,8 +222,8 @@ async def test_a_detached_batch_outlives_its_terminal(folder: Folder) -> None:
     """The terminal is closed under the command's session; the batch completes all the same."""
     target = ("--target", "python:app:gated", "--evaluator", "exact", "--detach")
     process, terminal = await _in_terminal(folder, *RUN, *target)
-    assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
-    await until(lambda: folder.calls, PATIENCE)
+    assert await asyncio.wait_for(process.wait(), TIMEOUT) == 0
+    await until(lambda: folder.calls, TIMEOUT)
     os.close(terminal)
     folder.write("open", "")
     watched = await folder.run("batch", "status", folder.batch_id(), "--watch", "--json")
@@ -234,10 +234,10 @@ async def test_a_lost_terminal_pauses_the_batch(folder: Folder) -> None:
     """The terminal of a run in the foreground is closed: the batch is paused, and its processes end."""
     target = ("--target", "python:app:who", "--evaluator", "exact", "--concurrency", "1")
     process, terminal = await _in_terminal(folder, *RUN, *target)
-    await until(lambda: len(folder.calls) >= 3, PATIENCE)
+    await until(lambda: len(folder.calls) >= 3, TIMEOUT)
     family = Started(process).family()
     os.close(terminal)
-    assert await asyncio.wait_for(process.wait(), PATIENCE) == 130
+    assert await asyncio.wait_for(process.wait(), TIMEOUT) == 130
     await until(lambda: gone(family), 60)
     assert folder.ask("SELECT state, reason FROM batches") == [("paused", "interrupted by SIGHUP")]
 

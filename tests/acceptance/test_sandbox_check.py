@@ -17,7 +17,7 @@ from tests.integration.worker import SCORELINE, environment
 BUBBLEWRAP = shutil.which("bwrap", path=os.defpath) or "bwrap"
 HIDDEN = (BUBBLEWRAP, "--dev-bind", "/", "/", "--ro-bind", "/dev/null", BUBBLEWRAP)
 """What a command line begins with so that it finds no bubblewrap."""
-WALLS = {
+CHECKS = {
     "network",
     "address families",
     "files",
@@ -59,11 +59,11 @@ def log_lines(stderr: str, words: str) -> list[dict[str, Any]]:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
 def test_every_wall_and_limit_is_tried_and_holds(privilege_mode: PrivilegeMode) -> None:
-    """On each privilege mode the check names it, tries every wall and limit, and ends with exit code 0."""
+    """On each privilege mode the check names it, tries every check and limit, and ends with exit code 0."""
     checked = run(*PREFIXES[privilege_mode], SCORELINE, "sandbox", "check", "--json")
     document = json.loads(checked.stdout)
     assert [check for check in document["checks"] if not check["held"]] == []
-    assert {check["name"] for check in document["checks"]} == WALLS | LIMITS
+    assert {check["name"] for check in document["checks"]} == CHECKS | LIMITS
     assert all(check["enforced_by"] for check in document["checks"])
     assert (checked.returncode, document["footing"], document["held"]) == (
         0,
@@ -89,10 +89,10 @@ def test_without_a_sandbox_the_check_names_what_to_install() -> None:
 
 @needs_sandbox
 def test_a_cgroup_that_can_not_be_used_is_named() -> None:
-    """The walls hold, and untrusted code is refused all the same: the reason names the cgroup."""
+    """All isolation checks pass, and untrusted code is still refused: the reason names the cgroup."""
     checked = run(SCORELINE, "sandbox", "check", "--json", EVAL_WORKER_CGROUP="/no/such/cgroup")
     document = json.loads(checked.stdout)
-    assert {check["name"] for check in document["checks"] if check["held"]} == WALLS
+    assert {check["name"] for check in document["checks"] if check["held"]} == CHECKS
     assert (checked.returncode, document["held"]) == (1, False)
     assert "/no/such/cgroup" in document["trouble"]
 
@@ -106,12 +106,12 @@ def test_an_executor_tests_its_sandbox_at_its_start(
     environ = Folder(tmp_path, redis_url, postgres_url).environ
     start = (SCORELINE, "worker", "start", "--once")
     [passed] = log_lines(run(*start, **environ).stderr, "sandbox self-test")
-    assert passed["footing"] in {privilege_mode.value for privilege_mode in PRIVILEGE_MODES}
-    assert set(passed["walls"]) == WALLS
+    assert passed["privilege_mode"] in {privilege_mode.value for privilege_mode in PRIVILEGE_MODES}
+    assert set(passed["isolation"]) == CHECKS
     [failed] = log_lines(run(*HIDDEN, *start, **environ).stderr, "sandbox self-test")
-    assert "apt-get install bubblewrap" in failed["trouble"]
+    assert "apt-get install bubblewrap" in failed["reason"]
     assert failed["command"] == "scoreline sandbox check"
     environ["EVAL_WORKER_CGROUP"] = "/no/such/cgroup"
     [refused] = log_lines(run(*start, **environ).stderr, "sandbox self-test")
     assert "failed" in refused["message"], refused
-    assert "/no/such/cgroup" in refused["trouble"]
+    assert "/no/such/cgroup" in refused["reason"]

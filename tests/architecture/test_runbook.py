@@ -1,4 +1,4 @@
-"""The runbook and the guide to troubles are whole and true: every alert, every command, every message."""
+"""Runbook and troubleshooting guide have every alert, command and message, as they are."""
 
 import re
 import shlex
@@ -69,8 +69,8 @@ def test_every_service_that_is_named_exists():
 @cache
 def source() -> str:
     """Put all code together, with texts that go over several lines made one."""
-    rooms = ("scoreline", "executor", "coordinator", "providers")
-    files = [file for room in rooms for file in (ROOT / room).rglob("*.py")]
+    packages = ("scoreline", "executor", "coordinator", "providers")
+    files = [file for package in packages for file in (ROOT / package).rglob("*.py")]
     text = "\n".join(file.read_text(encoding="utf-8") for file in files)
     return re.sub(r'"\s*\n\s*f?"', "", text)
 

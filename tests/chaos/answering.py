@@ -31,7 +31,7 @@ class Answering:
     rng: Random = field(default_factory=Random)
 
     async def call(self, question: TargetRequest) -> TargetReply:
-        """Answer, or ask for patience."""
+        """Answer, or throttle."""
         if self.rng.random() < IMPATIENT:
             raise RateLimited(retry_after=SOON)
         self.books.note(f"asked {self.executor} {question.evaluation_id}")

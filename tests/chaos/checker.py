@@ -146,10 +146,10 @@ async def pending_work(redis: Redis) -> str:
     return ""
 
 
-async def wait_for_empty_hands(redis_url: str, patience: float) -> str:
+async def wait_for_empty_hands(redis_url: str, seconds: float) -> str:
     """Wait until nothing is pending, and return what still is when the time is up."""
     loop = asyncio.get_running_loop()
-    give_up = loop.time() + patience
+    give_up = loop.time() + seconds
     async with Redis.from_url(redis_url) as redis:
         while (left := await pending_work(redis)) and loop.time() < give_up:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.02)

@@ -11,7 +11,7 @@ from tests.chaos.link import (
 from tests.chaos.run import Run
 from tests.waiting import until
 
-TROUBLES = ("cut", "closed", "silent", "deaf", "slow", "mid-reply")
+LINK_FAULTS = ("cut", "closed", "silent", "deaf", "slow", "mid-reply")
 """Silent and deaf may outlast the clients' time-outs of a second; the others make themselves known."""
 
 
@@ -27,22 +27,22 @@ async def commit_reply_lost(run: Run) -> None:
 
 async def worker_parted_from_redis(run: Run) -> None:
     """The way between worker and Redis fails in several manners: it reconnects, and stores all once."""
-    await _trouble(run, run.world.links.worker_to_redis)
+    await _disturb(run, run.world.links.worker_to_redis)
 
 
 async def worker_parted_from_postgres(run: Run) -> None:
     """The way between worker and Postgres fails in several manners: nothing is acknowledged meanwhile."""
-    await _trouble(run, run.world.links.worker_to_postgres)
+    await _disturb(run, run.world.links.worker_to_postgres)
 
 
 async def writer_parted_from_redis(run: Run) -> None:
     """The way between writers and Redis fails in several manners: they ask again, and double nothing."""
-    await _trouble(run, run.world.links.writer_to_redis)
+    await _disturb(run, run.world.links.writer_to_redis)
 
 
-async def _trouble(run: Run, way: Link) -> None:
-    """Two kinds of trouble, one after the other, while the batch is written."""
-    for number, kind in enumerate(run.rng.sample(TROUBLES, 2)):
+async def _disturb(run: Run, way: Link) -> None:
+    """Two kinds of fault, one after the other, while the batch is written."""
+    for number, kind in enumerate(run.rng.sample(LINK_FAULTS, 2)):
         await run.moment(0.05 + 0.3 * number, 0.3 + 0.3 * number)
         match kind:
             case "cut":

@@ -23,7 +23,7 @@ from tests.chaos.fleet_members import (
     be_coordinator,
     be_executor,
 )
-from tests.chaos.run import PATIENCE, Run
+from tests.chaos.run import TIMEOUT, Run
 from tests.chaos.submitting import Submission, hand_in
 from tests.chaos.worker_group import WorkerGroup
 from tests.waiting import until
@@ -93,7 +93,7 @@ class Fleet:
     async def progress(self, share: float) -> None:
         """Wait until so many answers were given; all of them, and the batch may be over."""
         wanted = share * len(self.submission.evaluations)
-        await until(lambda: self.books.total("answered") >= wanted, PATIENCE)
+        await until(lambda: self.books.total("answered") >= wanted, TIMEOUT)
 
     async def moment(self, earliest: float = 0.05, latest: float = 0.6) -> None:
         """Wait for a moment, drawn by lot, at which so much of the batch is done."""
@@ -102,7 +102,7 @@ class Fleet:
     async def kill_leader(self) -> None:
         """kill -9 the coordinator that leads; another one goes on, be it the next in its place."""
         names = [hand.orders.name for hand in self.coordinators.hands]
-        leader = await until(lambda: self._leader_among(names), PATIENCE)
+        leader = await until(lambda: self._leader_among(names), TIMEOUT)
         await self.coordinators.kill(names.index(leader))
 
     def _leader_among(self, names: list[str]) -> str:
@@ -117,17 +117,17 @@ class Fleet:
     async def freeze_executor(self, number: int, until_then: Callable[[], object]) -> None:
         """Stop an executor that has an active task until a condition holds, then continue it."""
         await self._with_active_task(number)
-        child = await until(lambda: self.executors.hands[number].child, PATIENCE)
+        child = await until(lambda: self.executors.hands[number].child, TIMEOUT)
         child.signal(signal.SIGSTOP)
         try:
-            await until(until_then, PATIENCE)
+            await until(until_then, TIMEOUT)
         finally:
             child.signal(signal.SIGCONT)
 
     async def _with_active_task(self, number: int) -> None:
         """Wait for one; when all is done there is none."""
         name, share = self.executors.hands[number].orders.name, len(self.submission.evaluations)
-        await until(lambda: self.books.active(name) > 0 or self.books.total("answered") >= share, PATIENCE)
+        await until(lambda: self.books.active(name) > 0 or self.books.total("answered") >= share, TIMEOUT)
 
     async def finish(self, *, acknowledged: bool = True) -> None:
         """Wait until the batch is over, and see whether all is as it should be."""

@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 from coordinator.attempts import LOST_LIMIT
 from taskqueue import keys
 from tests.chaos.answering import ANSWER, JUDGEMENT, Books
-from tests.chaos.run import PATIENCE, Run
+from tests.chaos.run import TIMEOUT, Run
 from tests.waiting import until
 
 FINISHED = "SELECT state FROM batches WHERE batch_id = %s AND finished_at IS NOT NULL"
@@ -54,7 +54,7 @@ class Seen(NamedTuple):
 
 async def check_fleet(run: Run, books: Books) -> None:
     """Wait until the batch is over, and complain of all that is not as it should be."""
-    await until(lambda: is_over(run), PATIENCE)
+    await until(lambda: is_over(run), TIMEOUT)
     async with run.world.postgres() as conn:
         badly = await (await conn.execute(ENDED_BADLY, [run.batch_id])).fetchall()
         events = await (await conn.execute(EVENTS, [sorted(run.expected.evaluations)])).fetchall()
@@ -79,7 +79,7 @@ def _paths(events: Sequence[Seen]) -> Counter[str]:
 async def _left_for_good(run: Run) -> list[str]:
     """Wait until nothing is left of the batch, and return what still is when the time is up."""
     loop = asyncio.get_running_loop()
-    give_up = loop.time() + PATIENCE / 3
+    give_up = loop.time() + TIMEOUT / 3
     while (left := await _leftovers(run)) and loop.time() < give_up:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.02)
     return left

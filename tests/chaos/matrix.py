@@ -14,7 +14,7 @@ from eventlog.tasks import end
 from tests.chaos.checker import check, wait_for_empty_hands
 from tests.chaos.faults import FAULTS, Fault
 from tests.chaos.findings import Findings
-from tests.chaos.run import PATIENCE, Run
+from tests.chaos.run import TIMEOUT, Run
 from tests.chaos.world import World
 
 LONGEST_RUN = 75.0
@@ -76,7 +76,7 @@ async def _disturb(run: Run, fault: Fault) -> None:
 
 async def _findings(run: Run) -> Findings:
     expected = replace(run.expected, acknowledged=run.witness.acknowledged)
-    left = await wait_for_empty_hands(run.world.servers.redis_url, PATIENCE / 3)
+    left = await wait_for_empty_hands(run.world.servers.redis_url, TIMEOUT / 3)
     async with run.world.postgres(run.postgres_url) as conn:
         findings = await check(conn, expected)
     findings.violations = run.complaints + findings.violations

@@ -14,7 +14,7 @@ from eventlog.events import EventKey
 from eventlog.keys import events_key, shard_of, wake_key
 from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, Mode
 from tests.chaos.disorder import LOSABLE, DisorderlyLog, write_plainly
-from tests.chaos.run import PATIENCE, Run
+from tests.chaos.run import TIMEOUT, Run
 from tests.chaos.witness import WitnessedLog
 
 
@@ -186,5 +186,5 @@ def jumping_clock(rng: Random) -> Callable[[], datetime]:
 
 async def until_written(run: Run) -> None:
     """Wait for the end of the writing: the fault is in the writing itself."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         await run.all_written.wait()

@@ -23,7 +23,7 @@ from tests.waiting import until
 WRITERS = 3
 AT_ONCE = 2
 """Evaluations of one writer at a time: so few that a run lasts long enough to be disturbed."""
-PATIENCE = 45.0
+TIMEOUT = 45.0
 """Seconds after which what has not ended counts as stuck."""
 ENDED = "SELECT count(*) FROM evaluations WHERE batch_id = %s AND ended_at IS NOT NULL"
 EVENTS_EACH = 6
@@ -94,7 +94,7 @@ class Run:
     async def progress(self, share: float) -> None:
         """Wait until this share of the batch is on record."""
         wanted = share * len(self._plans) * EVENTS_EACH
-        await until(lambda: self.all_written.is_set() or len(self.witness.acknowledged) >= wanted, PATIENCE)
+        await until(lambda: self.all_written.is_set() or len(self.witness.acknowledged) >= wanted, TIMEOUT)
 
     async def pause(self, shortest: float, longest: float) -> None:
         """Let a time pass, drawn by lot: an outage takes as long as it takes."""
@@ -128,9 +128,9 @@ class Run:
             await live(one, self.batch_id, queue, lambda _depth: None)
 
     async def until_ended(self) -> None:
-        """Wait until every evaluation has ended, or for as long as patience lasts."""
+        """Wait until every evaluation has ended, or until the time-out."""
         loop = asyncio.get_running_loop()
-        give_up = loop.time() + PATIENCE
+        give_up = loop.time() + TIMEOUT
         while not await self._all_ended(give_up) and loop.time() < give_up:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.05)
 

@@ -90,7 +90,7 @@ def _take_notes(notebook: Notebook) -> None:
     """Write down how often the seldom paths are taken."""
     after(Consumer, "claim_stalled", lambda taken: _note_take_over(notebook, taken))
     after(Consumer, "redeliver_pending", lambda drained: notebook.note("redelivered", drained))
-    count, note_outage = PassCounts.count, Storage._note_outage
+    count, log_outage = PassCounts.count, Storage._log_outage
 
     def counted(tally: PassCounts, resolutions: Any, lost: set[str]) -> None:
         before = tally.duplicates
@@ -100,10 +100,10 @@ def _take_notes(notebook: Notebook) -> None:
 
     def noted(storage: Storage, error: Exception) -> None:
         notebook.note(type(error).__name__)
-        note_outage(storage, error)
+        log_outage(storage, error)
 
     setattr(PassCounts, "count", counted)  # noqa: B010 - a method, replaced on purpose
-    setattr(Storage, "_note_outage", noted)  # noqa: B010 - as above
+    setattr(Storage, "_log_outage", noted)  # noqa: B010 - as above
 
 
 def _note_take_over(notebook: Notebook, taken: int) -> None:

@@ -18,7 +18,7 @@ O = TypeVar("O", Orders, ExecutorOrders, CoordinatorOrders)  # noqa: E741 - orde
 
 PAUSE = 0.02
 """Seconds between an end and the next start; a real supervisor waits longer each time, a test can't."""
-PATIENCE = 30.0
+TIMEOUT = 30.0
 TOO_SOON = 0.5
 """Seconds within which no worker ends by itself, unless it can't start."""
 
@@ -58,9 +58,9 @@ class WorkerGroup(Generic[O]):
         """kill -9 one worker, and see the next in its place."""
         hand = self.hands[number]
         ended = len(hand.exits)
-        child = await until(lambda: hand.child, PATIENCE)
+        child = await until(lambda: hand.child, TIMEOUT)
         child.signal(signal.SIGKILL)
-        await until(lambda: len(hand.exits) > ended and hand.child is not None, PATIENCE)
+        await until(lambda: len(hand.exits) > ended and hand.child is not None, TIMEOUT)
 
     async def dismiss(self) -> None:
         """kill -9 all of them, and start none."""

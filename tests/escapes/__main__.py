@@ -54,7 +54,7 @@ def _as_json(report: ModeReport) -> dict[str, object]:
             "attack": row.program.name,
             "family": row.program.family,
             "contained": not row.problems,
-            "contained_by": row.wall,
+            "contained_by": row.mechanism,
             "ended_by": row.ended_by,
             "seconds": row.seconds,
             "problems": row.problems,
@@ -81,7 +81,7 @@ def _show(reports: list[ModeReport]) -> None:
 
 
 def _verdict(row: CorpusRow) -> str:
-    return "NOT CONTAINED: " + row.problems[0] if row.problems else row.wall
+    return "NOT CONTAINED: " + row.problems[0] if row.problems else row.mechanism
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """Programs that attack the channels to the executor: environment, reports, descriptors, exit status."""
 
 from executor.sandbox.job import SandboxLimits
-from tests.escapes.program import SIGNALLED, EscapeProgram, Family, Wall
+from tests.escapes.program import SIGNALLED, EscapeProgram, Family, Mechanism
 
 ENVIRONMENT_PROGRAMS = (
     EscapeProgram(
         name="read the environment of the executor",
         family=Family.ENVIRONMENT,
-        wall=Wall.ENVIRONMENT,
+        mechanism=Mechanism.ENVIRONMENT,
         source="""
 tried()
 if host["canary"] in repr(dict(os.environ)) or host["canary"] in open("/proc/self/environ").read():
@@ -20,7 +20,7 @@ if unexpected := set(os.environ) - expected:
     EscapeProgram(
         name="make the linker load code into prlimit and setpriv",
         family=Family.ENVIRONMENT,
-        wall=Wall.PRIVILEGED_TOOLS,
+        mechanism=Mechanism.PRIVILEGED_TOOLS,
         env={"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": "/tmp/linker"},
         source="""
 tried()
@@ -34,7 +34,7 @@ for name in os.listdir("/tmp"):
     EscapeProgram(
         name="put a prlimit of its own first in the path",
         family=Family.ENVIRONMENT,
-        wall=Wall.PRIVILEGED_TOOLS,
+        mechanism=Mechanism.PRIVILEGED_TOOLS,
         env={"PATH": "/tmp/shown/tools:/usr/local/bin:/usr/bin:/bin"},
         source="""
 import resource
@@ -46,7 +46,7 @@ if resource.getrlimit(resource.RLIMIT_CORE)[1] != 0:
     EscapeProgram(
         name="variables that the C library reads before main",
         family=Family.ENVIRONMENT,
-        wall=Wall.PRIVILEGED_TOOLS,
+        mechanism=Mechanism.PRIVILEGED_TOOLS,
         env={
             "LD_PRELOAD": "/tmp/shown/tools/missing.so",
             "LD_AUDIT": "/tmp/shown/tools/missing.so",
@@ -71,7 +71,7 @@ REPORT_PROGRAMS = (
     EscapeProgram(
         name="find more descriptors than the usual three",
         family=Family.REPORTS,
-        wall=Wall.DESCRIPTORS,
+        mechanism=Mechanism.DESCRIPTORS,
         source="""
 tried()
 listed = os.open("/proc/self/fd", os.O_RDONLY)
@@ -86,7 +86,7 @@ for number in range(3):
     EscapeProgram(
         name="open more descriptors than allowed",
         family=Family.REPORTS,
-        wall=Wall.OPEN_FILES,
+        mechanism=Mechanism.OPEN_FILES,
         limits=SandboxLimits(open_files=32),
         source="""
 opened = []
@@ -100,7 +100,7 @@ if len(opened) > 32:
     EscapeProgram(
         name="flood the report socket",
         family=Family.REPORTS,
-        wall=Wall.REPORT_CAPS,
+        mechanism=Mechanism.REPORT_CAPS,
         reports=True,
         seconds=3,
         ends=frozenset({None, "time"}),
@@ -120,7 +120,7 @@ if sent >= 64 << 20:
     EscapeProgram(
         name="one report line without end",
         family=Family.REPORTS,
-        wall=Wall.REPORT_CAPS,
+        mechanism=Mechanism.REPORT_CAPS,
         reports=True,
         seconds=5,
         ends=frozenset({None, "time"}),
@@ -139,7 +139,7 @@ if sent >= 64 << 20:
     EscapeProgram(
         name="nested and enormous JSON reports",
         family=Family.REPORTS,
-        wall=Wall.REPORT_CAPS,
+        mechanism=Mechanism.REPORT_CAPS,
         reports=True,
         source="""
 tried()
@@ -155,7 +155,7 @@ peer.close()
     EscapeProgram(
         name="hundreds of report connections left open",
         family=Family.REPORTS,
-        wall=Wall.REPORT_CAPS,
+        mechanism=Mechanism.REPORT_CAPS,
         reports=True,
         source="""
 tried()
@@ -171,7 +171,7 @@ for _ in range(200):
     EscapeProgram(
         name="pass descriptors to the executor",
         family=Family.REPORTS,
-        wall=Wall.REPORT_CAPS,
+        mechanism=Mechanism.REPORT_CAPS,
         reports=True,
         source="""
 import array
@@ -190,7 +190,7 @@ if attempt(lambda: socket.socket(fileno=os.dup(0)).getpeername()) is not None:
     EscapeProgram(
         name="replace or remove the report socket",
         family=Family.REPORTS,
-        wall=Wall.READ_ONLY,
+        mechanism=Mechanism.READ_ONLY,
         reports=True,
         source="""
 tried()
@@ -212,7 +212,7 @@ if os.listdir(os.path.dirname(path)) != [os.path.basename(path)]:
     EscapeProgram(
         name="forge a second result",
         family=Family.REPORTS,
-        wall=Wall.REPORT_CAPS,
+        mechanism=Mechanism.REPORT_CAPS,
         reports=True,
         result="first",
         source="""
@@ -226,7 +226,7 @@ for output in ("first", "second", "third"):
     EscapeProgram(
         name="change the flags of shared descriptors",
         family=Family.REPORTS,
-        wall=Wall.DESCRIPTORS,
+        mechanism=Mechanism.DESCRIPTORS,
         source="""
 import fcntl
 tried()
@@ -244,7 +244,7 @@ TERMINAL_PROGRAMS = (
     EscapeProgram(
         name="type into the terminal of the executor",
         family=Family.TERMINAL,
-        wall=Wall.SESSION,
+        mechanism=Mechanism.SESSION,
         source="""
 import fcntl
 tried()
@@ -261,7 +261,7 @@ if os.getsid(0) == 0 or os.getpgrp() == 0:
     EscapeProgram(
         name="print control sequences of terminals",
         family=Family.TERMINAL,
-        wall=Wall.PRINTABLE,
+        mechanism=Mechanism.PRINTABLE,
         source=r"""
 tried()
 for text in ("\x1b]0;title\x07", "\x1b[2J\x1b[H", "\x1b]52;c;AAAA\x07", "\x1bP$q\x1b\\", "\x1b[6n",
@@ -273,7 +273,7 @@ for text in ("\x1b]0;title\x07", "\x1b[2J\x1b[H", "\x1b]52;c;AAAA\x07", "\x1bP$q
     EscapeProgram(
         name="print bytes that are no text",
         family=Family.TERMINAL,
-        wall=Wall.PRINTABLE,
+        mechanism=Mechanism.PRINTABLE,
         source=r"""
 tried()
 os.write(1, bytes(range(256)) * 16)
@@ -286,7 +286,7 @@ EXIT_PROGRAMS = (
     EscapeProgram(
         name="print the account of a run that ended well",
         family=Family.EXIT_STATUS,
-        wall=Wall.STATUS,
+        mechanism=Mechanism.STATUS,
         exit_codes=frozenset({3}),
         source="""
 tried()
@@ -299,8 +299,8 @@ os._exit(3)
     EscapeProgram(
         name="write a good exit status into descriptors of pid 1",
         family=Family.EXIT_STATUS,
-        wall=Wall.OWN_UID,
-        wall_in_user_namespace=Wall.NOT_DUMPABLE,
+        mechanism=Mechanism.OWN_UID,
+        mechanism_in_user_namespace=Mechanism.NOT_DUMPABLE,
         exit_codes=frozenset({3}),
         source="""
 tried()
@@ -319,7 +319,7 @@ os._exit(3)
     EscapeProgram(
         name="die by a signal while a child ends with 0",
         family=Family.EXIT_STATUS,
-        wall=Wall.STATUS,
+        mechanism=Mechanism.STATUS,
         ends=SIGNALLED,
         exit_codes=frozenset({137}),
         source="""
@@ -334,7 +334,7 @@ os.kill(os.getpid(), 9)
     EscapeProgram(
         name="end with 0 in the moment of the time limit",
         family=Family.EXIT_STATUS,
-        wall=Wall.TIME,
+        mechanism=Mechanism.TIME,
         ends=frozenset({"time"}),
         seconds=1.5,
         limits=SandboxLimits(processes=8),

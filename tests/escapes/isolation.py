@@ -1,12 +1,12 @@
 """Programs that attack namespaces, keyrings, pid 1, other processes and the system call filter itself."""
 
-from tests.escapes.program import SIGNALLED, TIME, EscapeProgram, Family, Wall
+from tests.escapes.program import SIGNALLED, TIME, EscapeProgram, Family, Mechanism
 
 NAMESPACE_PROGRAMS = (
     EscapeProgram(
         name="make namespaces by unshare",
         family=Family.NAMESPACES,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 for flags in (0x10000000, 0x20000, 0x40000000, 0x20000000, 0x8000000, 0x4000000, 0x2000000, 0x80):
     refused("unshare", flags)
@@ -16,7 +16,7 @@ tried()
     EscapeProgram(
         name="make namespaces by clone",
         family=Family.NAMESPACES,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 for flags in (0x10000000, 0x20000, 0x40000000, 0x20000000, 0x8000000, 0x4000000, 0x2000000, 0x7C020000):
     done = call(calls["clone"], flags | 17, 0, 0, 0, 0)
@@ -30,7 +30,7 @@ tried()
     EscapeProgram(
         name="make namespaces by clone3, whose flags lie in memory",
         family=Family.NAMESPACES,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 for flags in (0x10000000, 0x30000000, 0x20000, 0x80, 0x200000000):
     request = ctypes.create_string_buffer(struct.pack("11Q", flags, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0), 88)
@@ -45,7 +45,7 @@ tried()
     EscapeProgram(
         name="join the namespaces of another process",
         family=Family.NAMESPACES,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 import fcntl
 for pid in (1, os.getppid()):
@@ -64,7 +64,7 @@ tried()
     EscapeProgram(
         name="rewrite the maps of user and group ids",
         family=Family.NAMESPACES,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 tried()
 for pid in ("self", 1):
@@ -81,7 +81,7 @@ if os.getuid() == 0 or os.geteuid() == 0:
     EscapeProgram(
         name="build a sandbox inside the sandbox",
         family=Family.NAMESPACES,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 import subprocess
 tried()
@@ -102,7 +102,7 @@ KEYRING_PROGRAMS = (
     EscapeProgram(
         name="add, find and read keys",
         family=Family.KEYRINGS,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 refused("add_key", b"user", b"name", b"value", 5, -3)
 refused("request_key", b"user", host["key"].encode(), None, -3)
@@ -117,7 +117,7 @@ tried()
     EscapeProgram(
         name="list the keys of the host",
         family=Family.KEYRINGS,
-        wall=Wall.READ_ONLY,
+        mechanism=Mechanism.READ_ONLY,
         source="""
 tried()
 for path in ("/proc/keys", "/proc/key-users"):
@@ -131,7 +131,7 @@ SIGNAL_PROGRAMS = (
     EscapeProgram(
         name="kill pid 1, the parent and everything",
         family=Family.SIGNALS,
-        wall=Wall.PIDS,
+        mechanism=Mechanism.PIDS,
         ends=SIGNALLED,
         source="""
 import signal
@@ -146,7 +146,7 @@ attempt(os.kill, -1, signal.SIGKILL)
     EscapeProgram(
         name="queue signals to processes of the host",
         family=Family.SIGNALS,
-        wall=Wall.PIDS,
+        mechanism=Mechanism.PIDS,
         source="""
 tried()
 info = ctypes.create_string_buffer(struct.pack("iii", 9, 0, -1) + bytes(116))
@@ -163,7 +163,7 @@ for pid in host["pids"]:
     EscapeProgram(
         name="stop pid 1 and stay",
         family=Family.SIGNALS,
-        wall=Wall.TIME,
+        mechanism=Mechanism.TIME,
         ends=TIME,
         seconds=1.5,
         source="""
@@ -180,8 +180,8 @@ time.sleep(30)
     EscapeProgram(
         name="rewrite the memory of pid 1 and outlive the case",
         family=Family.SIGNALS,
-        wall=Wall.OWN_UID,
-        wall_in_user_namespace=Wall.NOT_DUMPABLE,
+        mechanism=Mechanism.OWN_UID,
+        mechanism_in_user_namespace=Mechanism.NOT_DUMPABLE,
         source="""
 tried()
 def opened(): return os.open("/proc/1/mem", os.O_RDWR)
@@ -200,7 +200,7 @@ if descriptor is not None:
     EscapeProgram(
         name="write to pid 1 by process_vm_writev",
         family=Family.SIGNALS,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 piece = ctypes.create_string_buffer(struct.pack("QQ", 0, 0), 16)
 refused("process_vm_readv", 1, piece, 1, piece, 1, 0)
@@ -211,7 +211,7 @@ tried()
     EscapeProgram(
         name="take descriptors of pid 1 by pidfd_getfd",
         family=Family.SIGNALS,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 tried()
 for pid in (1, os.getppid()):
@@ -225,7 +225,7 @@ refused("pidfd_getfd", -1, 0, 0)
     EscapeProgram(
         name="clear the death signal and change the parent",
         family=Family.SIGNALS,
-        wall=Wall.PIDS,
+        mechanism=Mechanism.PIDS,
         source="""
 tried()
 libc.prctl(1, 0, 0, 0, 0)
@@ -243,7 +243,7 @@ TRACING_PROGRAMS = (
     EscapeProgram(
         name="trace processes",
         family=Family.TRACING,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 for request in (0, 16, 0x4206):
     for pid in (host["pid"], 1, os.getppid(), 0):
@@ -255,8 +255,8 @@ tried()
     EscapeProgram(
         name="read the environment of other processes",
         family=Family.TRACING,
-        wall=Wall.PIDS,
-        succeeds_without_walls=True,
+        mechanism=Mechanism.PIDS,
+        succeeds_unconfined=True,
         source="""
 tried()
 for pid in pids():
@@ -267,8 +267,8 @@ for pid in pids():
     EscapeProgram(
         name="read the command lines of other processes",
         family=Family.TRACING,
-        wall=Wall.PIDS,
-        succeeds_without_walls=True,
+        mechanism=Mechanism.PIDS,
+        succeeds_unconfined=True,
         source="""
 tried()
 for pid in pids():
@@ -279,8 +279,8 @@ for pid in pids():
     EscapeProgram(
         name="read the memory and descriptors of pid 1",
         family=Family.TRACING,
-        wall=Wall.OWN_UID,
-        wall_in_user_namespace=Wall.NOT_DUMPABLE,
+        mechanism=Mechanism.OWN_UID,
+        mechanism_in_user_namespace=Mechanism.NOT_DUMPABLE,
         source="""
 tried()
 for number in attempt(os.listdir, "/proc/1/fd") or []:
@@ -299,7 +299,7 @@ for pid in (1, os.getppid()):
     EscapeProgram(
         name="see mounts, paths and addresses of the host",
         family=Family.TRACING,
-        wall=Wall.MOUNTS,
+        mechanism=Mechanism.MOUNTS,
         source="""
 tried()
 for name in ("mountinfo", "mounts", "maps", "cmdline", "environ", "cgroup"):
@@ -317,7 +317,7 @@ ABI_PROGRAMS = (
     EscapeProgram(
         name="x32 numbers of refused calls",
         family=Family.ABI,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 for number in (272, 165, 101, 319, 425, 321, 521, 539, 41):
     done = call(0x40000000 | number, 0x10000000, 0, 0, 0, 0)
@@ -329,7 +329,7 @@ tried()
     EscapeProgram(
         name="the 32-bit entry by int 0x80",
         family=Family.ABI,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         ends=SIGNALLED,
         source="""
 import mmap, platform
@@ -349,7 +349,7 @@ if platform.machine() == "x86_64":
     EscapeProgram(
         name="numbers that are out of range",
         family=Family.ABI,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 for number in (-1, 1 << 31, 0x7FFFFFFF, 0x40000000, 0xFFFFFFFF, 5000):
     if call(number, 0, 0, 0) >= 0:
@@ -363,7 +363,7 @@ tried()
     EscapeProgram(
         name="io_uring, which makes calls without the filter",
         family=Family.ABI,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 refused("io_uring_setup", 8, ctypes.create_string_buffer(120))
 refused("io_uring_enter", 0, 1, 0, 0, 0, 0)
@@ -374,7 +374,7 @@ tried()
     EscapeProgram(
         name="bpf and perf_event_open",
         family=Family.ABI,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 for command in range(8):
     refused("bpf", command, ctypes.create_string_buffer(128), 128)
@@ -386,7 +386,7 @@ tried()
     EscapeProgram(
         name="userfaultfd, by its call and by its device",
         family=Family.ABI,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 for flags in (0, 1, os.O_CLOEXEC):
     refused("userfaultfd", flags)
@@ -398,7 +398,7 @@ tried()
     EscapeProgram(
         name="a filter of its own that allows what was refused",
         family=Family.ABI,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 class Program(ctypes.Structure):
     _fields_ = [("size", ctypes.c_ushort), ("steps", ctypes.c_void_p)]
@@ -413,7 +413,7 @@ tried()
     EscapeProgram(
         name="calls that act on the memory of others",
         family=Family.ABI,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 pidfd = call(calls["pidfd_open"], 1, 0)
 refused("process_madvise", pidfd, ctypes.create_string_buffer(16), 1, 21, 0)

@@ -40,7 +40,7 @@ AT_ONCE = 4
 GRACE, HANGS = 5, 20
 """Seconds beyond its limit that a run may take to end, and after which it counts as hung."""
 UNTIL_CANCELLED = 0.4
-PATIENCES = (1, 8)
+TIME_FACTORS = (1, 8)
 """Factors of a program's time: on a busy machine a first run may end before the program has begun."""
 NEXT_RUN = """
 processes = [name for name in os.listdir("/proc") if name.isdigit()]
@@ -71,8 +71,8 @@ async def run_corpus(programs: list[EscapeProgram], host: AttackedHost) -> list[
 
 async def run_program(program: EscapeProgram, host: AttackedHost) -> ProgramOutcome:
     """Run one program, again with more time if it was stopped before it had begun."""
-    for patience in PATIENCES:
-        given = replace(program, seconds=program.seconds * patience)
+    for factor in TIME_FACTORS:
+        given = replace(program, seconds=program.seconds * factor)
         started = monotonic()
         try:
             async with asyncio.timeout(given.seconds + HANGS):
@@ -189,7 +189,7 @@ def main(rights: ExecutorRights, folder: Path, word: str, cgroup: str) -> None:
         give_up_root([place, temporary])
     found = probe()
     if found.privilege_mode is not rights.privilege_mode:
-        raise SystemExit(f"{UNAVAILABLE}: {found.trouble or found.privilege_mode}")
+        raise SystemExit(f"{UNAVAILABLE}: {found.failure or found.privilege_mode}")
     programs = [each for each in CORPUS if word in each.name or word in each.family]
     covered = [each for each in programs if rights.covers(each.family)]
     print(json.dumps(asyncio.run(run_mode(covered, place, temporary, cgroup))))

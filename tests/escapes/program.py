@@ -1,8 +1,8 @@
-"""What one program of the escape corpus is: an attack as data, with the wall that contains it.
+"""What one program of the escape corpus is: an attack as data, with the mechanism that contains it.
 
 A program prints `TRIED` once it has made its attempt, so that one that does not run proves nothing, and
-`ESCAPED` if the attempt succeeded. Every program is bounded where a wall is missing: at most about 1 GB of
-memory, addresses of loopback only, files only in temporary folders.
+`ESCAPED` if the attempt succeeded. Every program is bounded where a mechanism is missing: at most 1 GB
+of memory, addresses of loopback only, files only in temporary folders.
 """
 
 import json
@@ -49,7 +49,7 @@ class Family(StrEnum):
     EXIT_STATUS = "exit status forgery"
 
 
-class Wall(StrEnum):
+class Mechanism(StrEnum):
     """The mechanism that contains an attack."""
 
     SECCOMP = "seccomp filter"
@@ -109,8 +109,8 @@ class EscapeProgram:
     name: str
     family: Family
     source: str
-    wall: Wall
-    wall_in_user_namespace: Wall | None = None
+    mechanism: Mechanism
+    mechanism_in_user_namespace: Mechanism | None = None
     """Where the privilege mode of a user namespace has another."""
     is_shared_memory: bool = False
     """Whether it uses memory that is refused, unless a cgroup counts it."""
@@ -124,16 +124,18 @@ class EscapeProgram:
     """Whether the program has a report socket."""
     result: str | None = None
     """The output that the report socket must have brought; not checked if None."""
-    succeeds_without_walls: bool = False
+    succeeds_unconfined: bool = False
     """Harmless without any sandbox, and successful there: the proof that the attack is a real one."""
 
-    def contained_by(self, rights: ExecutorRights) -> Wall:
-        """Name the wall that contains it in a sandbox of an executor with these rights."""
-        if rights is ExecutorRights.CGROUP and (self.is_shared_memory or self.wall is Wall.MEMORY):
-            return Wall.CGROUP
-        if rights.privilege_mode is PrivilegeMode.USER_NAMESPACE and self.wall_in_user_namespace:
-            return self.wall_in_user_namespace
-        return self.wall
+    def contained_by(self, rights: ExecutorRights) -> Mechanism:
+        """Name the mechanism that contains it in a sandbox of an executor with these rights."""
+        if rights is ExecutorRights.CGROUP and (
+            self.is_shared_memory or self.mechanism is Mechanism.MEMORY
+        ):
+            return Mechanism.CGROUP
+        if rights.privilege_mode is PrivilegeMode.USER_NAMESPACE and self.mechanism_in_user_namespace:
+            return self.mechanism_in_user_namespace
+        return self.mechanism
 
     def job(self, facts: Mapping[str, Any], *, reports: Path | None = None) -> SandboxJob:
         """Build the job; `facts` is what an insider would know of the host."""

@@ -11,7 +11,7 @@ from tests.escapes.program import (
     TIME,
     EscapeProgram,
     Family,
-    Wall,
+    Mechanism,
 )
 
 SMALL = SandboxLimits(memory_mb=64)
@@ -20,7 +20,7 @@ MEMORY_PROGRAMS = (
     EscapeProgram(
         name="hoard private memory",
         family=Family.MEMORY,
-        wall=Wall.ADDRESS_SPACE,
+        mechanism=Mechanism.ADDRESS_SPACE,
         ends=MEMORY_REFUSED,
         limits=SandboxLimits(memory_mb=64, address_space_mb=128),
         source="""
@@ -38,7 +38,7 @@ if len(hoard) > 16:
     EscapeProgram(
         name="hoard memory in many processes",
         family=Family.MEMORY,
-        wall=Wall.MEMORY,
+        mechanism=Mechanism.MEMORY,
         ends=MEMORY,
         limits=SandboxLimits(memory_mb=96),
         source="""
@@ -53,7 +53,7 @@ escaped()
     EscapeProgram(
         name="forge the figures of its memory by a process name",
         family=Family.MEMORY,
-        wall=Wall.MEMORY,
+        mechanism=Mechanism.MEMORY,
         ends=MEMORY,
         limits=SMALL,
         source=r"""
@@ -68,7 +68,7 @@ escaped("holds 300 MB")
     EscapeProgram(
         name="hoard shared anonymous memory",
         family=Family.MEMORY,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         ends=MEMORY_REFUSED,
         limits=SMALL,
         is_shared_memory=True,
@@ -86,7 +86,7 @@ if shared:
     EscapeProgram(
         name="hoard shared memory in many processes",
         family=Family.MEMORY,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         ends=MEMORY_REFUSED,
         limits=SMALL,
         is_shared_memory=True,
@@ -108,7 +108,7 @@ for validated in (0, 2):
     EscapeProgram(
         name="hoard shared mappings of devices",
         family=Family.MEMORY,
-        wall=Wall.DEVICES,
+        mechanism=Mechanism.DEVICES,
         ends=MEMORY_REFUSED,
         limits=SMALL,
         source="""
@@ -130,7 +130,7 @@ tried()
     EscapeProgram(
         name="allocate files in /dev/shm that no process maps",
         family=Family.MEMORY,
-        wall=Wall.TMPFS,
+        mechanism=Mechanism.TMPFS,
         limits=SandboxLimits(memory_mb=64, disk_mb=8),
         source="""
 held = 0
@@ -148,7 +148,7 @@ if held > 20:
     EscapeProgram(
         name="System V segments, queues and semaphores",
         family=Family.MEMORY,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 refused("shmget", 0, 1 << 20, 0o1600)
 refused("msgget", 0, 0o1600)
@@ -160,7 +160,7 @@ tried()
     EscapeProgram(
         name="memory files that no process maps",
         family=Family.MEMORY,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 refused("memfd_create", b"x", 0)
 refused("memfd_secret", 0)
@@ -170,7 +170,7 @@ tried()
     EscapeProgram(
         name="pin huge pages in pipes and unmap them",
         family=Family.MEMORY,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         limits=SMALL,
         source="""
 import mmap
@@ -197,7 +197,7 @@ if pinned * 2 > 128:
     EscapeProgram(
         name="fill the buffers of pipes",
         family=Family.MEMORY,
-        wall=Wall.PIPE_PAGES,
+        mechanism=Mechanism.PIPE_PAGES,
         limits=SMALL,
         source="""
 import fcntl
@@ -217,7 +217,7 @@ if held > 128 << 20:
     EscapeProgram(
         name="enlarge and fill the buffers of Unix sockets",
         family=Family.MEMORY,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         limits=SandboxLimits(memory_mb=64, open_files=32),
         source="""
 def fill():
@@ -239,7 +239,7 @@ if held > 16 << 20:
     EscapeProgram(
         name="fill the queues of TCP connections",
         family=Family.MEMORY,
-        wall=Wall.MEMORY,
+        mechanism=Mechanism.MEMORY,
         ends=MEMORY,
         limits=SMALL,
         source="""
@@ -265,7 +265,7 @@ escaped(held >> 20, "MB")
     EscapeProgram(
         name="fill the buffers of Unix sockets in many processes",
         family=Family.MEMORY,
-        wall=Wall.MEMORY,
+        mechanism=Mechanism.MEMORY,
         ends=MEMORY,
         limits=SMALL,
         source="""
@@ -287,7 +287,7 @@ escaped(held >> 20, "MB in each of nine processes")
     EscapeProgram(
         name="hide deleted files in descriptors in flight",
         family=Family.MEMORY,
-        wall=Wall.TMPFS,
+        mechanism=Mechanism.TMPFS,
         limits=SandboxLimits(disk_mb=8),
         source="""
 import array
@@ -310,7 +310,7 @@ if held > 16 << 20:
     EscapeProgram(
         name="lock memory",
         family=Family.MEMORY,
-        wall=Wall.LOCKED_MEMORY,
+        mechanism=Mechanism.LOCKED_MEMORY,
         source="""
 import mmap
 memory = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -325,7 +325,7 @@ tried()
     EscapeProgram(
         name="reserve more address space than allowed",
         family=Family.MEMORY,
-        wall=Wall.ADDRESS_SPACE,
+        mechanism=Mechanism.ADDRESS_SPACE,
         source="""
 import mmap
 try:
@@ -339,7 +339,7 @@ tried()
     EscapeProgram(
         name="raise its own limits",
         family=Family.MEMORY,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 import resource
 for limit in ("AS", "NPROC", "NOFILE", "FSIZE", "CPU", "MEMLOCK", "CORE", "MSGQUEUE"):
@@ -362,7 +362,7 @@ DISK_PROGRAMS = (
     EscapeProgram(
         name="fill the working directory and /dev/shm",
         family=Family.DISK,
-        wall=Wall.TMPFS,
+        mechanism=Mechanism.TMPFS,
         limits=SandboxLimits(disk_mb=8),
         source="""
 written = 0
@@ -378,7 +378,7 @@ if written > 20 << 20:
     EscapeProgram(
         name="one huge file",
         family=Family.DISK,
-        wall=Wall.FILE_SIZE,
+        mechanism=Mechanism.FILE_SIZE,
         ends=SIGNALLED,
         source="""
 import signal
@@ -392,7 +392,7 @@ with open("huge", "wb") as file:
     EscapeProgram(
         name="empty files without number",
         family=Family.DISK,
-        wall=Wall.FILES,
+        mechanism=Mechanism.FILES,
         ends=FILES_REFUSED,
         limits=SandboxLimits(disk_mb=8, memory_mb=64),
         source="""
@@ -412,7 +412,7 @@ if made > 70000:
     EscapeProgram(
         name="links, directories and long names without number",
         family=Family.DISK,
-        wall=Wall.FILES,
+        mechanism=Mechanism.FILES,
         ends=FILES_REFUSED,
         limits=SandboxLimits(disk_mb=8, memory_mb=64),
         source="""
@@ -438,7 +438,7 @@ if made > 70000:
     EscapeProgram(
         name="extended attributes as a store",
         family=Family.DISK,
-        wall=Wall.FILES,
+        mechanism=Mechanism.FILES,
         ends=FILES_REFUSED,
         limits=SandboxLimits(disk_mb=8, memory_mb=64),
         source="""
@@ -458,7 +458,7 @@ if held > 64 << 20:
     EscapeProgram(
         name="deleted files that stay open",
         family=Family.DISK,
-        wall=Wall.TMPFS,
+        mechanism=Mechanism.TMPFS,
         limits=SandboxLimits(disk_mb=8),
         source="""
 written, kept = 0, []
@@ -474,7 +474,7 @@ if written > 10 << 20:
     EscapeProgram(
         name="truncate files whose pages wait in a pipe",
         family=Family.DISK,
-        wall=Wall.PIPE_PAGES,
+        mechanism=Mechanism.PIPE_PAGES,
         limits=SandboxLimits(disk_mb=8),
         source="""
 held, ends = 0, []
@@ -495,7 +495,7 @@ if held > 80 << 20:
     EscapeProgram(
         name="leave files for the next run",
         family=Family.DISK,
-        wall=Wall.TMPFS,
+        mechanism=Mechanism.TMPFS,
         source="""
 for place in ("/tmp", "/dev/shm"):
     left = f"{place}/left-behind-{host['token']}"
@@ -509,7 +509,7 @@ PROCESS_PROGRAMS = (
     EscapeProgram(
         name="fork bomb",
         family=Family.PROCESSES,
-        wall=Wall.PROCESSES,
+        mechanism=Mechanism.PROCESSES,
         ends=frozenset({"time", "memory", "processes"}),
         seconds=2,
         limits=SandboxLimits(processes=30),
@@ -523,7 +523,7 @@ while time.monotonic() < deadline:
     EscapeProgram(
         name="more processes than allowed",
         family=Family.PROCESSES,
-        wall=Wall.PROCESSES,
+        mechanism=Mechanism.PROCESSES,
         ends=PROCESSES_REFUSED,
         limits=SandboxLimits(processes=30),
         source="""
@@ -542,7 +542,7 @@ if born >= 30:
     EscapeProgram(
         name="more threads than allowed",
         family=Family.PROCESSES,
-        wall=Wall.PROCESSES,
+        mechanism=Mechanism.PROCESSES,
         ends=PROCESSES_REFUSED,
         limits=SandboxLimits(processes=30),
         source="""
@@ -565,7 +565,7 @@ os._exit(0)
     EscapeProgram(
         name="zombies that are never reaped",
         family=Family.PROCESSES,
-        wall=Wall.PROCESSES,
+        mechanism=Mechanism.PROCESSES,
         ends=PROCESSES_REFUSED,
         limits=SandboxLimits(processes=30),
         source="""
@@ -585,7 +585,7 @@ if born >= 30:
     EscapeProgram(
         name="leave a daemon behind",
         family=Family.PROCESSES,
-        wall=Wall.PIDS,
+        mechanism=Mechanism.PIDS,
         source="""
 tried()
 if os.fork() == 0:
@@ -599,7 +599,7 @@ time.sleep(0.1)
     EscapeProgram(
         name="a daemon that ignores signals and holds the output open",
         family=Family.PROCESSES,
-        wall=Wall.PIDS,
+        mechanism=Mechanism.PIDS,
         source="""
 import signal
 tried()
@@ -614,7 +614,7 @@ if os.fork() == 0:
     EscapeProgram(
         name="a sibling made by CLONE_PARENT",
         family=Family.PROCESSES,
-        wall=Wall.PIDS,
+        mechanism=Mechanism.PIDS,
         source="""
 tried()
 if call(calls["clone"], 0x00008000 | 17, 0, 0, 0, 0) == 0:
@@ -625,7 +625,7 @@ time.sleep(0.1)
     EscapeProgram(
         name="die by a signal while children work on",
         family=Family.PROCESSES,
-        wall=Wall.PIDS,
+        mechanism=Mechanism.PIDS,
         ends=SIGNALLED,
         source="""
 tried()
@@ -640,7 +640,7 @@ os.kill(os.getpid(), 9)
     EscapeProgram(
         name="stop every process of the sandbox",
         family=Family.PROCESSES,
-        wall=Wall.TIME,
+        mechanism=Mechanism.TIME,
         ends=TIME,
         seconds=1.5,
         source="""
@@ -656,7 +656,7 @@ time.sleep(30)
     EscapeProgram(
         name="raise its priority",
         family=Family.PROCESSES,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 if attempt(os.nice, -5) is not None:
     escaped("nice")
@@ -674,7 +674,7 @@ TIME_PROGRAMS = (
     EscapeProgram(
         name="burn the processor",
         family=Family.TIME,
-        wall=Wall.PROCESSOR,
+        mechanism=Mechanism.PROCESSOR,
         ends=TIME,
         limits=SandboxLimits(cpu_seconds=1),
         source="tried()\nwhile True: pass",
@@ -682,7 +682,7 @@ TIME_PROGRAMS = (
     EscapeProgram(
         name="burn the processor and ignore SIGXCPU",
         family=Family.TIME,
-        wall=Wall.PROCESSOR,
+        mechanism=Mechanism.PROCESSOR,
         ends=frozenset({"time", "signal"}),
         limits=SandboxLimits(cpu_seconds=1),
         source="""
@@ -695,7 +695,7 @@ while True: pass
     EscapeProgram(
         name="a relay of processes, each with fresh processor time",
         family=Family.TIME,
-        wall=Wall.TIME,
+        mechanism=Mechanism.TIME,
         ends=TIME,
         seconds=2,
         limits=SandboxLimits(cpu_seconds=1),
@@ -714,7 +714,7 @@ escaped()
     EscapeProgram(
         name="sleep for ever",
         family=Family.TIME,
-        wall=Wall.TIME,
+        mechanism=Mechanism.TIME,
         ends=TIME,
         seconds=1.5,
         source="tried()\ntime.sleep(30)\nescaped()",
@@ -722,7 +722,7 @@ escaped()
     EscapeProgram(
         name="ignore every signal",
         family=Family.TIME,
-        wall=Wall.TIME,
+        mechanism=Mechanism.TIME,
         ends=TIME,
         seconds=1.5,
         source="""
@@ -737,7 +737,7 @@ escaped()
     EscapeProgram(
         name="compress endless zeros",
         family=Family.TIME,
-        wall=Wall.TIME,
+        mechanism=Mechanism.TIME,
         ends=TIME,
         seconds=1.5,
         source="""
@@ -751,7 +751,7 @@ with open("/dev/zero", "rb") as zeros, gzip.open("packed.gz", "wb") as packed:
     EscapeProgram(
         name="recurse without end",
         family=Family.TIME,
-        wall=Wall.ADDRESS_SPACE,
+        mechanism=Mechanism.ADDRESS_SPACE,
         ends=frozenset({None, "time", "memory", "signal"}),
         exit_codes=frozenset({0, 1}),
         source="""
@@ -764,7 +764,7 @@ deeper(deeper)
     EscapeProgram(
         name="set the clock",
         family=Family.TIME,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 now = struct.pack("qq", int(time.time()), 0)
 for name, arguments in (("settimeofday", (now, None)), ("clock_settime", (0, now))):
@@ -781,7 +781,7 @@ OUTPUT_PROGRAMS = (
     EscapeProgram(
         name="flood standard output",
         family=Family.OUTPUT,
-        wall=Wall.OUTPUT,
+        mechanism=Mechanism.OUTPUT,
         ends=OUTPUT,
         source="""
 tried()
@@ -793,7 +793,7 @@ escaped()
     EscapeProgram(
         name="flood both streams from many processes",
         family=Family.OUTPUT,
-        wall=Wall.OUTPUT,
+        mechanism=Mechanism.OUTPUT,
         ends=OUTPUT,
         source="""
 tried()
@@ -805,7 +805,7 @@ for _ in range(2000):
     EscapeProgram(
         name="flood standard error in single bytes",
         family=Family.OUTPUT,
-        wall=Wall.OUTPUT,
+        mechanism=Mechanism.OUTPUT,
         ends=OUTPUT,
         limits=SandboxLimits(output_kb=16),
         source="""
@@ -818,7 +818,7 @@ escaped()
     EscapeProgram(
         name="enlarge the output pipe and leave it full",
         family=Family.OUTPUT,
-        wall=Wall.OUTPUT,
+        mechanism=Mechanism.OUTPUT,
         ends=OUTPUT,
         limits=SandboxLimits(output_kb=16),
         source="""
@@ -833,7 +833,7 @@ os._exit(0)
     EscapeProgram(
         name="flood from a process that outlives the program",
         family=Family.OUTPUT,
-        wall=Wall.PIDS,
+        mechanism=Mechanism.PIDS,
         ends=frozenset({None, "output"}),
         source="""
 tried()

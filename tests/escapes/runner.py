@@ -15,11 +15,11 @@ from uuid import uuid4
 from executor.sandbox.memory_cgroup import V1
 from tests.escapes.corpus import CORPUS
 from tests.escapes.privilege_mode import UNAVAILABLE
-from tests.escapes.program import EscapeProgram, ExecutorRights, Wall
+from tests.escapes.program import EscapeProgram, ExecutorRights, Mechanism
 
 ROOT = Path(__file__).parents[2]
 CGROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
-PATIENCE = 280
+TIMEOUT = 280
 WITHOUT_SYS_ADMIN = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
 
 
@@ -34,7 +34,7 @@ class CorpusRow:
     seconds: float
 
     @property
-    def wall(self) -> Wall:
+    def mechanism(self) -> Mechanism:
         """What contains the program here."""
         return self.program.contained_by(self.rights)
 
@@ -88,7 +88,7 @@ def _run_process(
         env={**os.environ, "TMPDIR": temporary},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
 

@@ -1,13 +1,13 @@
 """Programs that reach for the network, the files, the devices and the kernel of the host."""
 
-from tests.escapes.program import EscapeProgram, Family, Wall
+from tests.escapes.program import EscapeProgram, Family, Mechanism
 
 NETWORK_PROGRAMS = (
     EscapeProgram(
         name="connect to a TCP port of the host",
         family=Family.NETWORK,
-        wall=Wall.NETWORK,
-        succeeds_without_walls=True,
+        mechanism=Mechanism.NETWORK,
+        succeeds_unconfined=True,
         source="""
 tried()
 if attempt(socket.create_connection, ("127.0.0.1", host["tcp"]), timeout=2):
@@ -17,7 +17,7 @@ if attempt(socket.create_connection, ("127.0.0.1", host["tcp"]), timeout=2):
     EscapeProgram(
         name="connect to a TCP port of the host over IPv6",
         family=Family.NETWORK,
-        wall=Wall.NETWORK,
+        mechanism=Mechanism.NETWORK,
         source="""
 tried()
 for address in ("::1", "::ffff:127.0.0.1"):
@@ -29,8 +29,8 @@ for address in ("::1", "::ffff:127.0.0.1"):
     EscapeProgram(
         name="send a datagram to the host",
         family=Family.NETWORK,
-        wall=Wall.NETWORK,
-        succeeds_without_walls=True,
+        mechanism=Mechanism.NETWORK,
+        succeeds_unconfined=True,
         source="""
 tried()
 def send():
@@ -46,8 +46,8 @@ if attempt(send):
     EscapeProgram(
         name="connect to a Unix socket of the host",
         family=Family.NETWORK,
-        wall=Wall.MOUNTS,
-        succeeds_without_walls=True,
+        mechanism=Mechanism.MOUNTS,
+        succeeds_unconfined=True,
         source="""
 tried()
 def connect():
@@ -61,8 +61,8 @@ if attempt(connect):
     EscapeProgram(
         name="connect to an abstract socket of the host",
         family=Family.NETWORK,
-        wall=Wall.NETWORK,
-        succeeds_without_walls=True,
+        mechanism=Mechanism.NETWORK,
+        succeeds_unconfined=True,
         source=r"""
 tried()
 def connect():
@@ -76,7 +76,7 @@ if attempt(connect):
     EscapeProgram(
         name="raw and packet sockets",
         family=Family.NETWORK,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 tried()
 for family, kind, protocol in ((2, 3, 1), (2, 3, 255), (10, 3, 58), (17, 3, 0x300), (17, 2, 0x300)):
@@ -87,7 +87,7 @@ for family, kind, protocol in ((2, 3, 1), (2, 3, 255), (10, 3, 58), (17, 3, 0x30
     EscapeProgram(
         name="every address family but Unix and IP",
         family=Family.NETWORK,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 tried()
 for family in range(3, 64):
@@ -100,7 +100,7 @@ for family in range(3, 64):
     EscapeProgram(
         name="configure a network interface",
         family=Family.NETWORK,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 import fcntl
 tried()
@@ -119,8 +119,8 @@ FILE_PROGRAMS = (
     EscapeProgram(
         name="read files of the host",
         family=Family.FILES,
-        wall=Wall.MOUNTS,
-        succeeds_without_walls=True,
+        mechanism=Mechanism.MOUNTS,
+        succeeds_unconfined=True,
         source="""
 tried()
 for path in host["secrets"]:
@@ -131,8 +131,8 @@ for path in host["secrets"]:
     EscapeProgram(
         name="follow a symbolic link out of a bound folder",
         family=Family.FILES,
-        wall=Wall.MOUNTS,
-        succeeds_without_walls=True,
+        mechanism=Mechanism.MOUNTS,
+        succeeds_unconfined=True,
         source="""
 tried()
 for path in ("shown/link", "shown/way/secret.txt", "shown/../secret.txt", "shown/way/../host/secret.txt"):
@@ -143,8 +143,8 @@ for path in ("shown/link", "shown/way/secret.txt", "shown/../secret.txt", "shown
     EscapeProgram(
         name="leave by the root or the folder of another process",
         family=Family.FILES,
-        wall=Wall.PIDS,
-        succeeds_without_walls=True,
+        mechanism=Mechanism.PIDS,
+        succeeds_unconfined=True,
         source="""
 tried()
 for pid in pids():
@@ -156,7 +156,7 @@ for pid in pids():
     EscapeProgram(
         name="write to a bound folder",
         family=Family.FILES,
-        wall=Wall.READ_ONLY,
+        mechanism=Mechanism.READ_ONLY,
         source="""
 tried()
 ways = (
@@ -177,7 +177,7 @@ for number, way in enumerate(ways):
     EscapeProgram(
         name="write where programs, devices and settings are",
         family=Family.FILES,
-        wall=Wall.READ_ONLY,
+        mechanism=Mechanism.READ_ONLY,
         source="""
 tried()
 for folder in ("", "/usr", "/etc", "/dev", "/bin", "/lib", "/run", "/proc", "/dev/pts", "/tmp/.."):
@@ -188,7 +188,7 @@ for folder in ("", "/usr", "/etc", "/dev", "/bin", "/lib", "/run", "/proc", "/de
     EscapeProgram(
         name="replace a running program by /proc/self/exe",
         family=Family.FILES,
-        wall=Wall.READ_ONLY,
+        mechanism=Mechanism.READ_ONLY,
         source="""
 tried()
 for pid in ("self", 1, os.getppid()):
@@ -199,7 +199,7 @@ for pid in ("self", 1, os.getppid()):
     EscapeProgram(
         name="gain rights by a set-user-id program",
         family=Family.FILES,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 tried()
 status = open("/proc/self/status").read()
@@ -224,7 +224,7 @@ if os.stat(made).st_uid == 0 and os.getuid() != 0:
     EscapeProgram(
         name="open files by their handles",
         family=Family.FILES,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 handle = ctypes.create_string_buffer(struct.pack("Ii", 8, 1) + bytes(120))
 refused("name_to_handle_at", -100, b"/usr", handle, ctypes.byref(ctypes.c_int()), 0)
@@ -235,7 +235,7 @@ tried()
     EscapeProgram(
         name="leave by chroot and pivot_root",
         family=Family.FILES,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 os.mkdir("/tmp/inner")
 refused("chroot", b"/tmp/inner")
@@ -246,7 +246,7 @@ tried()
     EscapeProgram(
         name="mount and unmount",
         family=Family.FILES,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 refused("mount", b"none", b"/tmp", b"tmpfs", 0, None)
 refused("mount", None, b"/tmp/shown", None, 0x1020, None)
@@ -263,7 +263,7 @@ DEVICE_PROGRAMS = (
     EscapeProgram(
         name="open devices of the host",
         family=Family.DEVICES,
-        wall=Wall.DEVICES,
+        mechanism=Mechanism.DEVICES,
         source="""
 tried()
 allowed = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd", "core",
@@ -279,7 +279,7 @@ for name in ("mem", "kmsg", "kvm", "fuse", "loop-control", "loop0", "vda", "sda"
     EscapeProgram(
         name="make device nodes",
         family=Family.DEVICES,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 import stat
 tried()
@@ -293,7 +293,7 @@ for kind, major, minor in ((stat.S_IFCHR, 1, 1), (stat.S_IFBLK, 254, 0), (stat.S
     EscapeProgram(
         name="open pseudo-terminals of the host",
         family=Family.DEVICES,
-        wall=Wall.DEVICES,
+        mechanism=Mechanism.DEVICES,
         source="""
 tried()
 if [name for name in os.listdir("/dev/pts") if name.isdigit()]:
@@ -309,7 +309,7 @@ KERNEL_PROGRAMS = (
     EscapeProgram(
         name="write settings of the kernel",
         family=Family.KERNEL,
-        wall=Wall.READ_ONLY,
+        mechanism=Mechanism.READ_ONLY,
         source="""
 tried()
 for folder, _, names in os.walk("/proc/sys"):
@@ -323,7 +323,7 @@ if attempt(os.open, "/proc/sysrq-trigger", os.O_WRONLY) is not None:
     EscapeProgram(
         name="write to the rest of /proc",
         family=Family.KERNEL,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 tried()
 skipped = {"self", "thread-self", "sys", "net", "mounts"}
@@ -340,7 +340,7 @@ for name in os.listdir("/proc"):
     EscapeProgram(
         name="read the memory and the log of the kernel",
         family=Family.KERNEL,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 tried()
 kernel = [f"/proc/{name}" for name in os.listdir("/proc") if os.path.isfile(f"/proc/{name}")]
@@ -361,8 +361,8 @@ refused("syslog", 3, ctypes.create_string_buffer(64), 64)
     EscapeProgram(
         name="find sysfs, cgroups, debugfs or bpffs",
         family=Family.KERNEL,
-        wall=Wall.MOUNTS,
-        succeeds_without_walls=True,
+        mechanism=Mechanism.MOUNTS,
+        succeeds_unconfined=True,
         source="""
 tried()
 for path in ("/sys/kernel", "/sys/fs/cgroup", "/sys/kernel/debug", "/sys/fs/bpf"):
@@ -373,7 +373,7 @@ for path in ("/sys/kernel", "/sys/fs/cgroup", "/sys/kernel/debug", "/sys/fs/bpf"
     EscapeProgram(
         name="load code into the kernel, boot another one, switch swap",
         family=Family.KERNEL,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 for name in ("init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load"):
     refused(name, -1, 0, 0, 0, 0)
@@ -389,7 +389,7 @@ tried()
     EscapeProgram(
         name="use up the asynchronous I/O contexts of the host",
         family=Family.KERNEL,
-        wall=Wall.SECCOMP,
+        mechanism=Mechanism.SECCOMP,
         source="""
 refused("io_setup", 1 << 14, ctypes.byref(ctypes.c_ulong(0)))
 tried()
@@ -398,7 +398,7 @@ tried()
     EscapeProgram(
         name="spare itself from the out-of-memory killer",
         family=Family.KERNEL,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 tried()
 now = int(open("/proc/self/oom_score_adj").read())
@@ -413,7 +413,7 @@ for pid in ("self", 1):
     EscapeProgram(
         name="rename the host",
         family=Family.KERNEL,
-        wall=Wall.PRIVILEGES,
+        mechanism=Mechanism.PRIVILEGES,
         source="""
 for name in ("sethostname", "setdomainname"):
     if call(calls[name], b"escaped", 7) == 0:

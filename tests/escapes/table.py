@@ -19,8 +19,8 @@ def markdown() -> str:
         "|---|---|---|---|",
     ]
     for program in CORPUS:
-        walls = [program.contained_by(rights) for rights in PRIVILEGE_MODES]
-        lines.append(f"| {program.family} | {program.name} | {' | '.join(walls)} |")
+        mechanisms = [program.contained_by(rights) for rights in PRIVILEGE_MODES]
+        lines.append(f"| {program.family} | {program.name} | {' | '.join(mechanisms)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -15,7 +15,7 @@ from tests.escapes.runner import ModeReport, run
 from tests.escapes.table import DOCUMENT, PRIVILEGE_MODES, rewritten
 from tests.integration.sandboxed import needs_sandbox
 
-UNWALLED = [program for program in CORPUS if program.succeeds_without_walls]
+UNWALLED = [program for program in CORPUS if program.succeeds_unconfined]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_every_program_is_contained_and_everything_is_returned(
     """No process, mount, folder, cgroup, segment, descriptor or memory is left; the host is unharmed.
 
     Where a privilege mode is not available the test is skipped, in CI it fails: a sandbox that can't be
-    built, or whose self-test finds a wall open, is no proof.
+    built, or whose self-test finds a mechanism open, is no proof.
     """
     if rights not in reports:
         pytest.skip("needs root")
@@ -48,8 +48,8 @@ def test_every_program_is_contained_and_everything_is_returned(
 
 @needs_sandbox
 @pytest.mark.parametrize("program", UNWALLED, ids=lambda program: program.name)
-async def test_the_attack_succeeds_without_walls(program: EscapeProgram, tmp_path: Path) -> None:
-    """The walls contain it, not a mistake in the program."""
+async def test_the_attack_succeeds_unconfined(program: EscapeProgram, tmp_path: Path) -> None:
+    """The sandbox contains it, not a mistake in the program."""
     outside = Sandbox(allow_unsandboxed=True, bubblewrap="no-such-program")
     with attacked_host(tmp_path) as host:
         outcome = await outside.run(program.job(host.facts))

@@ -12,7 +12,7 @@ from eventlog.codec import Entry, OversizeEvent, decode, decode_body, encode, fi
 from eventlog.payloads import Queued
 from providers.prices import read_prices
 from scoreline.submit.datasets.columns import Columns
-from scoreline.submit.datasets.errors import BadRow, DatasetError
+from scoreline.submit.datasets.errors import DatasetError, RowError
 from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
@@ -83,7 +83,7 @@ def _dataset(suffix: str, *, records: str | None = None) -> Callable[[bytes], No
         try:
             for row in file_rows(path, Columns(records=records)):
                 encode(event(Queued(case=row.case)))
-        except (DatasetError, BadRow) as error:
+        except (DatasetError, RowError) as error:
             _refuse_long_message(error)
 
     return exercise
@@ -96,7 +96,7 @@ def _refuse_long_message(error: Exception) -> None:
 def _damaged_gzip(body: bytes) -> None:
     path = Path(FOLDER.name, "damaged.jsonl.gz")
     path.write_bytes(body)
-    with suppress(DatasetError, BadRow):
+    with suppress(DatasetError, RowError):
         list(file_rows(path))
 
 

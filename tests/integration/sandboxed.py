@@ -10,10 +10,10 @@ import pytest
 
 from executor.sandbox.bubblewrap_options import PrivilegeMode
 from executor.sandbox.job import SandboxJob, SandboxLimits
-from executor.sandbox.probe import BUBBLEWRAP, probe, trouble_with
+from executor.sandbox.probe import BUBBLEWRAP, failure_of, probe
 
 PRIVILEGE_MODES = [
-    privilege_mode for privilege_mode in PrivilegeMode if not trouble_with(BUBBLEWRAP, privilege_mode)
+    privilege_mode for privilege_mode in PrivilegeMode if not failure_of(BUBBLEWRAP, privilege_mode)
 ]
 """The privilege modes in which a sandbox can be built here."""
 
@@ -27,7 +27,7 @@ PREFIXES = {
 """The start of a command line whose sandboxes use this privilege mode."""
 
 needs_sandbox = pytest.mark.skipif(
-    probe().privilege_mode is None, reason=probe().trouble or "there is a sandbox"
+    probe().privilege_mode is None, reason=probe().failure or "there is a sandbox"
 )
 
 

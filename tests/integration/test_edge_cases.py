@@ -35,10 +35,10 @@ from taskqueue.queue_layout import SCORING_PARTITION, queue_name
 from tests.builders import BATCH, CASE, history
 from tests.integration.coordinator.coordinating import ANSWER, House, house
 from tests.provider import provider
-from tests.storing import PATIENCE, World
-from tests.unit.executor.lanes.test_client import MODEL, staged
-from tests.unit.executor.stage import ANSWER as REPLY
-from tests.unit.executor.stage import SETTINGS, TARGET, Stage, judged_by, raising, virtually
+from tests.storing import GAP_POLICY, World
+from tests.unit.executor.harness import ANSWER as REPLY
+from tests.unit.executor.harness import SETTINGS, TARGET, Harness, judged_by, raising, virtually
+from tests.unit.executor.lanes.test_client import MODEL, harness_with
 from tests.waiting import until
 
 LONG = BatchSpec("batch", (TARGET,), timeout=10_000.0)
@@ -86,22 +86,22 @@ async def events_of(here: House, batch_id: str) -> list[tuple[int, str, str | No
 @virtually
 async def test_edge_case_01_graceful_shutdown():
     """On SIGTERM, tasks that can end in time end, the rest is requeued at no charge, none is started."""
-    stage = Stage(LONG, replace(SETTINGS, slots=2))
+    harness = Harness(LONG, replace(SETTINGS, slots=2))
 
     async def ask(question: TargetRequest) -> TargetReply:
         await asyncio.sleep(5 if question.evaluation_id == "quick" else 5_000)
         return TargetReply(REPLY)
 
-    stage.target.how = ask
-    await stage.register()
+    harness.target.how = ask
+    await harness.register()
     for name in ("quick", "slow", "unbegun"):
-        await stage.queue(name)
-    async with stage.executor():
-        await until(lambda: len(stage.target.asked) == 2)
-    assert isinstance(await stage.last("quick"), p.Completed)
-    handed_back = await stage.last("slow")
-    assert (handed_back.error.kind, handed_back.retry_at <= stage.now()) == ("shutdown", True)
-    assert await stage.story("unbegun") == "queued"
+        await harness.queue(name)
+    async with harness.executor():
+        await until(lambda: len(harness.target.asked) == 2)
+    assert isinstance(await harness.last("quick"), p.Completed)
+    handed_back = await harness.last("slow")
+    assert (handed_back.error.kind, handed_back.retry_at <= harness.now()) == ("shutdown", True)
+    assert await harness.story("unbegun") == "queued"
 
 
 async def test_edge_case_02_cancellation(here: House):
@@ -177,7 +177,7 @@ async def test_edge_case_05_high_throughput():
 @virtually
 async def test_edge_case_06_db_write_failure():
     """An answer that arrives during an outage of Postgres waits in the log; it is paid and stored once."""
-    stage, fates = Stage(), ["unreached", "reply lost"]
+    harness, fates = Harness(), ["unreached", "reply lost"]
 
     class Away(MemoryStore):
         async def commit(self, changes: Sequence[Change]) -> CommitResult:
@@ -187,13 +187,13 @@ async def test_edge_case_06_db_write_failure():
                 raise DatabaseUnavailable(fate)
             return committed
 
-    await stage.register()
-    await stage.queue("e-1")
-    async with stage.executor():
-        await until(stage.is_drained)
+    await harness.register()
+    await harness.queue("e-1")
+    async with harness.executor():
+        await until(harness.is_drained)
     tables = Away(lambda: 0.0)
-    await Storage(stage.log, tables, PATIENCE).process(WakeUpBatch(["e-1"]))
-    assert (fates, len(stage.target.asked)) == ([], 1)
+    await Storage(harness.log, tables, GAP_POLICY).process(WakeUpBatch(["e-1"]))
+    assert (fates, len(harness.target.asked)) == ([], 1)
     assert len(tables.events) == 5
     [progress] = tables.progress.values()
     assert (progress.completed, float(progress.cost_usd)) == (1, REPLY.cost_usd)
@@ -249,30 +249,32 @@ async def test_edge_case_09_provider_returns_invalid_response(here: House):
 @virtually
 async def test_edge_case_10_cached_result():
     """A cached answer needs no lane: it is scored at once although the provider is blocked for hours."""
-    stage, lanes = staged(MODEL, evaluators=judged_by("judge"), model=LaneUse("shut", LanePolicy(rpm=0.01)))
-    await stage.register()
+    harness, lanes = harness_with(
+        MODEL, evaluators=judged_by("judge"), model=LaneUse("shut", LanePolicy(rpm=0.01))
+    )
+    await harness.register()
     for number in range(20):
-        await stage.queue(f"e-{number}", opening=p.Queued(case=CASE, answer=replace(REPLY, cached=True)))
-    async with stage.executor():
-        await until(lambda: stage.is_drained(queue_name(BATCH, SCORING_PARTITION)))
-        assert stage.loop.time() < 10
-    assert stage.target.asked == []
+        await harness.queue(f"e-{number}", opening=p.Queued(case=CASE, answer=replace(REPLY, cached=True)))
+    async with harness.executor():
+        await until(lambda: harness.is_drained(queue_name(BATCH, SCORING_PARTITION)))
+        assert harness.loop.time() < 10
+    assert harness.target.asked == []
     assert lanes.outcomes()[CallOutcome.OK] == 0
-    assert (await stage.last("e-0")).verdict == "passed"
+    assert (await harness.last("e-0")).verdict == "passed"
 
 
 @virtually
 async def test_edge_case_11_invalid_input():
     """Invalid input fails before a call, and its permit is returned unused."""
-    stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
-    stage.spec = replace(stage.spec, prompts=("{nowhere}",))
-    await stage.register()
+    harness, lanes = harness_with(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
+    harness.spec = replace(harness.spec, prompts=("{nowhere}",))
+    await harness.register()
     for number in range(3):
-        await stage.queue(f"e-{number}")
-    async with stage.executor():
-        await until(lambda: stage.is_drained(queue_name(BATCH, "target-0")))
-    assert stage.target.asked == []
-    assert (await stage.last("e-0")).error.kind == "invalid"
+        await harness.queue(f"e-{number}")
+    async with harness.executor():
+        await until(lambda: harness.is_drained(queue_name(BATCH, "target-0")))
+    assert harness.target.asked == []
+    assert (await harness.last("e-0")).error.kind == "invalid"
     assert set(lanes.outcomes()) == {CallOutcome.UNUSED}
 
 
@@ -290,14 +292,14 @@ async def test_edge_case_12_empty_dataset(here: House):
 @virtually
 async def test_edge_case_13_eval_after_task_failure():
     """An evaluation without an answer is not scored."""
-    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
-    stage.target.how = raising(Permanent("refused", "no such model"))
-    await stage.register()
-    await stage.queue("e-1")
-    async with stage.executor():
-        await until(stage.is_drained)
-    assert await stage.story("e-1") == "queued provisioning running failed"
-    assert stage.evaluators["judge"].judged == []
+    harness = Harness(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
+    harness.target.how = raising(Permanent("refused", "no such model"))
+    await harness.register()
+    await harness.queue("e-1")
+    async with harness.executor():
+        await until(harness.is_drained)
+    assert await harness.story("e-1") == "queued provisioning running failed"
+    assert harness.evaluators["judge"].judged == []
 
 
 async def test_edge_case_14_eval_uses_different_provider(here: House):
@@ -343,20 +345,20 @@ async def test_edge_case_15_clock_skew(redis_url: str, monkeypatch: pytest.Monke
 @virtually
 async def test_edge_case_16_very_slow_tasks(seconds, end):
     """A call of ten minutes within its time-out keeps its task; beyond it, the call is cancelled."""
-    stage = Stage(replace(LONG, timeout=seconds))
+    harness = Harness(replace(LONG, timeout=seconds))
 
     async def take_long(_question: TargetRequest) -> TargetReply:
         await asyncio.sleep(600)
         return TargetReply(REPLY)
 
-    stage.target.how = take_long
-    await stage.register()
-    await stage.queue("e-1", opening=p.Queued(case=CASE, retries=0))
-    async with stage.executor(), stage.executor():
+    harness.target.how = take_long
+    await harness.register()
+    await harness.queue("e-1", opening=p.Queued(case=CASE, retries=0))
+    async with harness.executor(), harness.executor():
         await asyncio.sleep(1_200)
-        assert await stage.is_drained()
-    assert isinstance(await stage.last("e-1"), end)
-    assert len(stage.target.asked) == 1
+        assert await harness.is_drained()
+    assert isinstance(await harness.last("e-1"), end)
+    assert len(harness.target.asked) == 1
 
 
 # -- concurrency
@@ -365,9 +367,9 @@ async def test_edge_case_16_very_slow_tasks(seconds, end):
 @virtually
 async def test_edge_case_17_lost_callback():
     """A failure after the answer ends its executor with an error; the next one makes no second call."""
-    stage = Stage()
+    harness = Harness()
 
-    class Broken(type(stage.tasks)):  # type: ignore[misc]  # whichever queue the stage has
+    class Broken(type(harness.tasks)):  # type: ignore[misc]  # whichever queue the harness has
         is_broken = True
 
         async def ack(self, *args: Any, **kwargs: Any) -> Any:
@@ -375,14 +377,14 @@ async def test_edge_case_17_lost_callback():
                 raise RuntimeError("a bug")
             return await super().ack(*args, **kwargs)
 
-    stage.tasks = Broken(stage.clock)
-    await stage.register()
-    await stage.queue("e-1")
+    harness.tasks = Broken(harness.clock)
+    await harness.register()
+    await harness.queue("e-1")
     with pytest.raises(RuntimeError, match="a bug"):
-        async with stage.executor() as executor:
+        async with harness.executor() as executor:
             await until(executor._stop_requested.is_set, timeout=60)
-    stage.tasks.is_broken = False
-    async with stage.executor():
-        await until(stage.is_drained, timeout=200)
-    assert len(stage.target.asked) == 1
-    assert await stage.story("e-1") == "queued provisioning running responded completed"
+    harness.tasks.is_broken = False
+    async with harness.executor():
+        await until(harness.is_drained, timeout=200)
+    assert len(harness.target.asked) == 1
+    assert await harness.story("e-1") == "queued provisioning running responded completed"

@@ -37,7 +37,7 @@ from tests.waiting import until
 SCORELINE = str(Path(sys.executable).with_name("scoreline"))
 """The installed command."""
 WAKE_STREAMS = [wake_key(shard) for shard in range(DEFAULT_SHARDS)]
-_PATIENCE = 20
+_TIMEOUT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Started:
     async def stop(self) -> int:
         """Send SIGTERM, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        await until(lambda: self.process.poll() is not None, _PATIENCE)
+        await until(lambda: self.process.poll() is not None, _TIMEOUT)
         return self.process.returncode
 
 
@@ -159,7 +159,7 @@ async def worker_process(here: Site, *options: str, **environ: str) -> AsyncIter
     command = [SCORELINE, "storage-worker", "start", "--health-port", str(port), *options]
     with ended_in_any_case(command, {**urls, **environ}) as process:
         started = Started(process, port)
-        await until(started.health, _PATIENCE)
+        await until(started.health, _TIMEOUT)
         yield started
         if process.poll() is None:
             await started.stop()

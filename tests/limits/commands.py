@@ -28,7 +28,7 @@ LAG = 0.5
 """Seconds that a call may arrive after its permit was granted, on a machine with both cores busy."""
 CASES = 400
 WATCHED = 20.0
-PATIENCE = 90.0
+TIMEOUT = 90.0
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Command:
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         if self.process:
-            await asyncio.to_thread(self.process.wait, PATIENCE)
+            await asyncio.to_thread(self.process.wait, TIMEOUT)
 
     def in_force(self, calls: list[Call]) -> list[InForce]:
         """Return when the batch's limits were in force: from first call to last, or its interrupt."""
@@ -145,4 +145,4 @@ async def run_commands(
 async def _until_all_call(stats: RecordingStats, commands: list[Command]) -> None:
     """Wait until every batch has made a call."""
     names = {command.name for command in commands}
-    await until(lambda: {call.batch_id for call in stats.recorded} >= names, PATIENCE)
+    await until(lambda: {call.batch_id for call in stats.recorded} >= names, TIMEOUT)

@@ -21,15 +21,15 @@ from taskqueue.tasks import Task
 from tests.limits.measure import Call, InForce, violations
 from tests.limits.plans import BatchPlan, RunPlan
 from tests.simulation.virtual_loop import VirtualLoop, run_virtually
-from tests.unit.executor.stage import FakeEvaluator, Stage
+from tests.unit.executor.harness import FakeEvaluator, Harness
 
 SHARED = "shared"
 MODEL = TargetSpec("fake", "model", is_metered=True)
 JUDGE = EvaluatorSpec("fake", "judge", is_metered=True)
 
 
-class LaneStage(Stage):
-    """A stage on which every target and judge uses one lane, with the limits of its batch."""
+class LaneHarness(Harness):
+    """A harness on which every target and judge uses one lane, with the limits of its batch."""
 
     def lane_use(
         self, spec: TargetSpec | EvaluatorSpec, place: BatchContext, _surroundings: ExecutionEnvironment
@@ -43,7 +43,7 @@ class Run:
     """One run on its way."""
 
     plan: RunPlan
-    stage: Stage
+    harness: Harness
     random: Random
     calls: list[Call] = field(default_factory=list)
     over: dict[str, float] = field(default_factory=dict)
@@ -51,12 +51,12 @@ class Run:
     async def called(self, batch_id: str) -> int:
         """Take a call as the provider does."""
         tokens = self.random.randint(*self.plan.tokens)
-        call = Call(batch_id, self.stage.clock(), tokens)
+        call = Call(batch_id, self.harness.clock(), tokens)
         self.calls.append(call)
         try:
             await asyncio.sleep(self.random.uniform(*self.plan.latency))
         finally:
-            call.ended = self.stage.clock()
+            call.ended = self.harness.clock()
         return tokens
 
     async def answer(self, question: TargetRequest) -> TargetReply:
@@ -78,20 +78,20 @@ class Run:
         )
         layout = QueueLayout(plan.batch_id, spec)
         entry = BatchEntry(plan.batch_id, project=plan.batch_id, partitions=layout.partitions)
-        await self.stage.batch_registry.upsert(entry, pack(spec))
+        await self.harness.batch_registry.upsert(entry, pack(spec))
         for number in range(plan.tasks):
             await self._enqueue(f"{plan.batch_id}.{number}", layout)
         await asyncio.sleep(plan.over - plan.begins)
-        self.over[plan.batch_id] = self.stage.clock()
+        self.over[plan.batch_id] = self.harness.clock()
         if plan.is_paused:
-            await self.stage.batch_registry.upsert(replace(entry, state=BatchState.PAUSED), pack(spec))
+            await self.harness.batch_registry.upsert(replace(entry, state=BatchState.PAUSED), pack(spec))
         else:
-            await self.stage.batch_registry.unregister(plan.batch_id)
+            await self.harness.batch_registry.unregister(plan.batch_id)
 
     async def _enqueue(self, evaluation_id: str, layout: QueueLayout) -> None:
         opening = p.Queued(case=p.Case(id=evaluation_id, input="2+2", expected="4"))
-        await self.stage.write(opening, evaluation_id, attempt=1, sequence=0)
-        await self.stage.tasks.enqueue(layout.queue_for(opening), Task(evaluation_id, 1))
+        await self.harness.write(opening, evaluation_id, attempt=1, sequence=0)
+        await self.harness.tasks.enqueue(layout.queue_for(opening), Task(evaluation_id, 1))
 
     def in_force(self) -> list[InForce]:
         """List the limits, and when each was in force."""
@@ -106,15 +106,15 @@ class Run:
 
 async def _run(plan: RunPlan) -> Run:
     settings = ExecutorSettings("worker", slots=plan.slots, drain=timedelta(seconds=20))
-    stage = LaneStage(settings=settings)
-    stage.lanes = MemoryLanes(stage.clock)
-    run = Run(plan, stage, Random(plan.seed))
-    stage.target.how = run.answer
-    stage.evaluators["judge"] = FakeEvaluator(run.score)
+    harness = LaneHarness(settings=settings)
+    harness.lanes = MemoryLanes(harness.clock)
+    run = Run(plan, harness, Random(plan.seed))
+    harness.target.how = run.answer
+    harness.evaluators["judge"] = FakeEvaluator(run.score)
     async with AsyncExitStack() as fleet:
         for project in _projects(plan):
-            stage.settings = replace(settings, eligibility=Eligibility(project=project))
-            await fleet.enter_async_context(stage.executor())
+            harness.settings = replace(settings, eligibility=Eligibility(project=project))
+            await fleet.enter_async_context(harness.executor())
             await asyncio.sleep(run.random.uniform(0.0, 2.0))
         await asyncio.gather(*map(run.batch, plan.batches))
     return run

@@ -10,12 +10,12 @@ from tests.protocol_model.invariants import Broken, brings_answer, broken_by_cla
 from tests.protocol_model.moves import Move
 from tests.protocol_model.redis import append
 from tests.protocol_model.rules import Rule
-from tests.protocol_model.world import Event, Executor, Stage, Stream, World
+from tests.protocol_model.world import Event, Executor, SlotState, Stream, World
 
 
 def claims(seen: Seen) -> Iterator[Move]:
     """Ask Redis for the attempt whose task is at hand."""
-    if seen.me.stage is not Stage.HOLDING or seen.me.epoch != seen.epoch:
+    if seen.me.slot is not SlotState.HOLDING or seen.me.epoch != seen.epoch:
         return
     claim = _claim(seen)
     answer, stream = append(seen.stream, claim, epoch=seen.epoch, rules=seen.setup.rules, mode=Mode.CLAIM)
@@ -36,7 +36,7 @@ def _claim(seen: Seen) -> Event:
 
 def _owns(seen: Seen, claim: Event, answer: AppendResult, stream: Stream) -> Move:
     owner = seen.me._replace(
-        stage=Stage.RUNNING,
+        slot=SlotState.RUNNING,
         knows_answer=_finds_answer(seen, stream),
         outbox=(seen.event(2, "running"),),
         # An older tail may go: that this attempt could be claimed proves that Postgres is past it.

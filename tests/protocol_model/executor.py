@@ -15,7 +15,7 @@ from tests.protocol_model.world import (
     Ledger,
     Postgres,
     Presence,
-    Stage,
+    SlotState,
     Stream,
     Tasks,
     World,
@@ -55,7 +55,7 @@ def _process(setup: Setup, me: Executor) -> str:
 
 def presence_of(setup: Setup, me: Executor) -> Presence:
     """Return what the others can know of an executor."""
-    holding = me.stage is Stage.HOLDING
+    holding = me.slot is SlotState.HOLDING
     return Presence(
         _process(setup, me),
         me.epoch,
@@ -90,19 +90,19 @@ def executor(setup: Setup, *parts_played: Part) -> Actor:
 
 def works(seen: Seen) -> Iterator[Move]:
     """Take, run, score and acknowledge, or crash meanwhile."""
-    match seen.me.stage:
-        case Stage.IDLE:
+    match seen.me.slot:
+        case SlotState.IDLE:
             yield from _takes_a_task(seen)
-        case Stage.RUNNING:
+        case SlotState.RUNNING:
             yield _answers(seen)
             yield from _target_errs(seen)
-        case Stage.SCORING:
+        case SlotState.SCORING:
             yield _closes(seen, "scores", 4, "completed")
             if Fault.GRADER_ERROR in seen.budget:
                 yield _closes(seen, "cannot score", 4, "retrying", fault=Fault.GRADER_ERROR)
-        case Stage.CLOSING:
+        case SlotState.CLOSING:
             yield from _acknowledges(seen)
-        case Stage.HOLDING:
+        case SlotState.HOLDING:
             pass
     yield from _crashes(seen)
 
@@ -113,14 +113,14 @@ def _takes_a_task(seen: Seen) -> Iterator[Move]:
     for attempt in sorted(set(seen.tasks)):
         at = seen.tasks.index(attempt)
         left = seen.tasks[:at] + seen.tasks[at + 1 :]
-        me = seen.me._replace(stage=Stage.HOLDING, attempt=attempt)
+        me = seen.me._replace(slot=SlotState.HOLDING, attempt=attempt)
         yield seen.becomes(f"takes the task of attempt {attempt}", me, tasks=left)
 
 
 def _answers(seen: Seen) -> Move:
     me, ledger = seen.me, seen.ledger
     responded = me._replace(
-        stage=Stage.SCORING, knows_answer=True, outbox=(*me.outbox, seen.event(3, "responded"))
+        slot=SlotState.SCORING, knows_answer=True, outbox=(*me.outbox, seen.event(3, "responded"))
     )
     if me.knows_answer:
         return seen.becomes("reuses the answer", responded)
@@ -142,7 +142,7 @@ def _target_errs(seen: Seen) -> Iterator[Move]:
 
 def _closes(seen: Seen, story: str, sequence: int, event_type: str, *, fault: Fault | None = None) -> Move:
     outbox = (*seen.me.outbox, seen.event(sequence, event_type))
-    return seen.becomes(story, seen.me._replace(stage=Stage.CLOSING, outbox=outbox), fault=fault)
+    return seen.becomes(story, seen.me._replace(slot=SlotState.CLOSING, outbox=outbox), fault=fault)
 
 
 def _acknowledges(seen: Seen) -> Iterator[Move]:
@@ -155,14 +155,14 @@ def _acknowledges(seen: Seen) -> Iterator[Move]:
 
 def _crashes(seen: Seen) -> Iterator[Move]:
     me = seen.me
-    if Fault.EXECUTOR_CRASH not in seen.budget or (me.stage is Stage.IDLE and not me.tail):
+    if Fault.EXECUTOR_CRASH not in seen.budget or (me.slot is SlotState.IDLE and not me.tail):
         return
     # The queue gives an unacknowledged task to another, if it is still the queue that gave it.
-    returned = (me.attempt,) if me.stage is not Stage.IDLE and me.epoch == seen.epoch else ()
+    returned = (me.attempt,) if me.slot is not SlotState.IDLE and me.epoch == seen.epoch else ()
     reborn = Executor(epoch=seen.epoch, instance=me.instance + 1)
     tasks = tuple(sorted(seen.tasks + returned))
     mourned = seen.ledger._replace(paid=seen.ledger.paid - {me.attempt, *(e.attempt for e in me.tail)})
-    story = f"crashes while {me.stage.value}"
+    story = f"crashes while {me.slot.value}"
     yield seen.becomes(story, reborn, tasks=tasks, ledger=mourned, fault=Fault.EXECUTOR_CRASH)
 
 
@@ -183,7 +183,7 @@ def releasing_executor(setup: Setup) -> Actor:
 
 def _lets_go(seen: SeenWithMark) -> Iterator[Move]:
     me, postgres = seen.me, seen.postgres
-    if me.stage is not Stage.IDLE or not me.tail:
+    if me.slot is not SlotState.IDLE or not me.tail:
         return
     attempt = me.tail[0].attempt
     if postgres.attempt > attempt or (postgres.attempt == attempt and postgres.phase in CLOSED):

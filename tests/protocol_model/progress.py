@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.protocol_model.invariants import Invariant
 from tests.protocol_model.search import Findings, mask_of
-from tests.protocol_model.world import Stage, World
+from tests.protocol_model.world import SlotState, World
 
 Goal = Callable[[World], bool]
 
@@ -16,7 +16,7 @@ def ended(world: World) -> bool:
 
 def clean(world: World) -> bool:
     """Whether besides the end is published, no executor works any more, and the stream may expire."""
-    idle = world.executor_0.stage is world.executor_1.stage is Stage.IDLE
+    idle = world.executor_0.slot is world.executor_1.slot is SlotState.IDLE
     idle = idle and world.worker_0 is None and world.worker_1 is None
     # An end by opening is news to the executor at work; an owner's own closing event is not.
     known = world.postgres.published or world.postgres.sequence > 0

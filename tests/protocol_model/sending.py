@@ -8,7 +8,7 @@ from tests.protocol_model.faults import Fault
 from tests.protocol_model.moves import Move
 from tests.protocol_model.redis import append, append_tail
 from tests.protocol_model.rules import Rule
-from tests.protocol_model.world import Event, Stage
+from tests.protocol_model.world import Event, SlotState
 
 
 def writes(seen: Seen) -> Iterator[Move]:
@@ -45,7 +45,7 @@ def _learns_of_the_loss(seen: Seen) -> Move:
     if Rule.EPOCH_ON_EVERY_APPEND not in rules:
         return seen.becomes("does not notice that Redis forgot", aware)
     asks_again = me.asked and Rule.UNANSWERED_CLAIM_ASKED_AGAIN in rules
-    if me.stage is Stage.HOLDING and Rule.DROP_UNCLAIMED_ON_EPOCH in rules and not asks_again:
+    if me.slot is SlotState.HOLDING and Rule.DROP_UNCLAIMED_ON_EPOCH in rules and not asks_again:
         aware = idle(aware, tail=me.tail)
     if not me.tail:
         return seen.becomes("receives EPOCH", aware)

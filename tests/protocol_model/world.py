@@ -91,8 +91,8 @@ class Ledger(NamedTuple):
     """Attempts in which the model was asked, unless their owner died."""
 
 
-class Stage(Enum):
-    """What an executor's slot is at."""
+class SlotState(Enum):
+    """State of an executor's slot."""
 
     __hash__ = object.__hash__
 
@@ -106,7 +106,7 @@ class Stage(Enum):
 class Executor(NamedTuple):
     """One slot: its task, what it has yet to send, and what it keeps in case Redis forgets."""
 
-    stage: Stage = Stage.IDLE
+    slot: SlotState = SlotState.IDLE
     attempt: int = 0
     knows_answer: bool = False
     outbox: tuple[Event, ...] = ()

@@ -22,11 +22,11 @@ from tests.simulation.mischief import Mischief
 from tests.simulation.plans import last_wishes, plan_requests, plan_submissions
 from tests.simulation.process import Process
 from tests.simulation.profiles import Profile, profile_of
-from tests.simulation.storage_process import PATIENCE, StorageWorker
+from tests.simulation.storage_process import GAP_POLICY, StorageWorker
 from tests.simulation.virtual_loop import run_virtually
 from tests.simulation.world import NO_FAULTS, Harm, Violation, World
 
-PATIENCE_AFTER_FAULTS = 120.0
+SETTLE_TIME = 120.0
 """Virtual seconds within which a run without further faults must become idle."""
 
 
@@ -53,7 +53,7 @@ class Verdict:
 
 
 WHOLE = Parts()
-ROOMS = ("eventlog", "storage_worker", "projections", "coordinator", "executor", "taskqueue")
+PACKAGES = ("eventlog", "storage_worker", "projections", "coordinator", "executor", "taskqueue")
 
 
 def simulate(seed: int, *, profile: Profile | None = None, parts: Parts = WHOLE) -> Verdict:
@@ -71,21 +71,21 @@ def _one_run(world: World, seed: int) -> Iterator[None]:
     """Draw jitter from the seed, and collect errors that were only logged."""
     state = random.getstate()
     random.seed(seed)
-    rooms = [logging.getLogger(name) for name in ROOMS]
+    packages = [logging.getLogger(name) for name in PACKAGES]
     handler = _Witness(world)
-    before = [(room.level, room.propagate) for room in rooms]
-    for room in rooms:
-        room.addHandler(handler)
-        room.setLevel(logging.INFO if room.name == "coordinator" else logging.ERROR)
-        room.propagate = False
+    before = [(package.level, package.propagate) for package in packages]
+    for package in packages:
+        package.addHandler(handler)
+        package.setLevel(logging.INFO if package.name == "coordinator" else logging.ERROR)
+        package.propagate = False
     try:
         yield
     finally:
         random.setstate(state)
-        for room, (level, propagate) in zip(rooms, before, strict=True):
-            room.removeHandler(handler)
-            room.setLevel(level)
-            room.propagate = propagate
+        for package, (level, propagate) in zip(packages, before, strict=True):
+            package.removeHandler(handler)
+            package.setLevel(level)
+            package.propagate = propagate
 
 
 class _Witness(logging.Handler):
@@ -175,10 +175,10 @@ class Simulation:
 
     async def _rest(self) -> None:
         """Wait until no work is left; the checker reports what never ends."""
-        deadline = self.world.clock() + PATIENCE_AFTER_FAULTS
+        deadline = self.world.clock() + SETTLE_TIME
         await asyncio.sleep(2.5 * QUEUE_SETTINGS.release_interval)  # a loss has been noticed by then
         if self.stranger.written:  # only a sweep reads its gaps
-            await asyncio.sleep(PATIENCE.timeout.total_seconds())
+            await asyncio.sleep(GAP_POLICY.timeout.total_seconds())
         while not self._is_at_rest() and self.world.clock() < deadline:  # noqa: ASYNC110 - costs no time
             await asyncio.sleep(1.0)
         restless: list[Process] = [*self.workers, *self.coordinators, *self.people]
@@ -203,7 +203,7 @@ class Simulation:
         """Let a worker read everything once more: nothing may change."""
         before = memory_dump(self.world.tables)
         storage = Storage(
-            _Silent(self.world.redis.log), self.world.tables, PATIENCE, clock=self.world.clock
+            _Silent(self.world.redis.log), self.world.tables, GAP_POLICY, clock=self.world.clock
         )
         await storage.store(sorted({*self.world.tables.evaluations, *self.world.redis.log._streams}))
         if memory_dump(self.world.tables) != before:

@@ -15,7 +15,7 @@ from tests.simulation.ports import DistantLog, DistantTables
 from tests.simulation.process import Life, Process
 from tests.simulation.world import Harm
 
-PATIENCE = GapPolicy(timeout=timedelta(seconds=4), warning=timedelta(seconds=1))
+GAP_POLICY = GapPolicy(timeout=timedelta(seconds=4), warning=timedelta(seconds=1))
 SWEEP = 2.0
 IDLE = 3.0
 """How long a wake-up may be pending before another worker takes it over."""
@@ -42,7 +42,7 @@ class StorageWorker(Process):
         storage = self.storage = Storage(
             DistantLog(life),
             DistantTables(life),
-            PATIENCE,
+            GAP_POLICY,
             breaker=GapBreaker(LIMITS),
             clock=self.world.clock,
         )

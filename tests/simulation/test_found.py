@@ -34,7 +34,7 @@ from storage_worker.storage import Storage
 from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE, EVALUATION, event, history, records
-from tests.storing import GAP_TIMEOUT, PATIENCE, World
+from tests.storing import GAP_POLICY, GAP_TIMEOUT, World
 
 
 class Forgetful(MemoryStore):
@@ -53,7 +53,7 @@ class Forgetful(MemoryStore):
 async def test_evaluations_ended_by_an_interrupted_sweep_are_released_by_the_next():
     """No sweep would find them again: their streams, and their writers' tails, would stay for ever."""
     world, tables = World(), Forgetful(lambda: world.now_ms / 1000)
-    storage = Storage(world.log, tables, PATIENCE)
+    storage = Storage(world.log, tables, GAP_POLICY)
     opening, _, *rest = history("queued provisioning running completed")
     for part in ([opening], rest):
         await world.log.append([Append(EVALUATION, records(part), "")])
@@ -117,12 +117,12 @@ class Overtaken(MemoryStore):
 async def test_a_commit_of_another_worker_between_two_reads_is_not_taken_for_a_gap():
     """The next event would be left for the sweep, although its wake-up is acknowledged."""
     world, tables = World(), Overtaken(lambda: 0.0)
-    storage = Storage(world.log, tables, PATIENCE)
+    storage = Storage(world.log, tables, GAP_POLICY)
     events = history("queued provisioning running completed")
     world.xadd(*events[:2])
     await storage.store([EVALUATION])
     world.xadd(event("provisioning", sequence=1, source="rival"), *events[2:])
-    tables.faster = Storage(Behind(world.log), tables, PATIENCE)
+    tables.faster = Storage(Behind(world.log), tables, GAP_POLICY)
     await storage.store([EVALUATION])
     assert tables.evaluations[EVALUATION].row.cursor == Cursor(1, 3, Phase.COMPLETED)
     assert storage.counts.lost_races == 1

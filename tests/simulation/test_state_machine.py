@@ -14,14 +14,14 @@ from eventlog.event_queue import AttemptLost
 from projections.folds.progress import Progress
 from tests.builders import history
 from tests.simulation.checker import retraced_all
+from tests.simulation.machine_base import TIMEOUT, WORKERS, MachineBase, Owner
 from tests.simulation.naive_model import ENDED
-from tests.simulation.stage import TIMEOUT, WORKERS, Owner, Stage
 
 LIFE = "queued provisioning running responded scored completed"
 picks = st.integers(0, 1_000_000)
 
 
-class Evaluations(Stage):
+class Evaluations(MachineBase):
     """The operations, and the invariants that hold after each."""
 
     @initialize()

@@ -151,7 +151,7 @@ def test_a_tail_that_is_not_re_appended(monkeypatch):
 def test_without_bridges(monkeypatch):
     """A foreign evaluation with a gap would wait for ever."""
     for_ever = GapPolicy(timeout=timedelta(days=1), warning=timedelta(days=1))
-    monkeypatch.setattr(storage_process, "PATIENCE", for_ever)
+    monkeypatch.setattr(storage_process, "GAP_POLICY", for_ever)
     assert Harm.STUCK in set(harms(Profile.FOREIGN))
 
 

@@ -31,10 +31,10 @@ from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Task
 from tests.builders import BATCH, EVALUATION, START, history
 from tests.storing import World
-from tests.unit.executor.lanes.test_client import MODEL, filled, staged
+from tests.unit.executor.harness import ANSWER, SETTINGS, Harness, hang, virtually
+from tests.unit.executor.lanes.test_client import MODEL, filled, harness_with
 from tests.unit.executor.lanes.test_lane import Lane
-from tests.unit.executor.stage import ANSWER, SETTINGS, Stage, hang, virtually
-from tests.unit.scoreline.submit.submission_stage import plan_of, submitted
+from tests.unit.scoreline.submit.submission_harness import plan_of, submitted
 from tests.waiting import until
 
 OTHER = TargetSpec("fake", "other", is_metered=True)
@@ -46,17 +46,17 @@ OTHER = TargetSpec("fake", "other", is_metered=True)
 @virtually
 async def test_tasks_start_per_lane_without_cross_lane_blocking():
     """Of two providers in one batch, one that takes a call an hour holds up none of the other's."""
-    stage, _ = staged(
+    harness, _ = harness_with(
         *(MODEL, OTHER),
         model=LaneUse("shut", LanePolicy(rpm=1 / 60)),
         other=LaneUse("open", LanePolicy(rpm=6_000)),
     )
-    await filled(stage, BATCH, 30, variant=0)
-    await filled(stage, BATCH, 30, variant=1)
-    async with stage.executor():
-        await until(lambda: stage.is_drained(queue_name(BATCH, "target-1")))
-        assert stage.loop.time() < 5
-    assert len(stage.target.asked) == 30
+    await filled(harness, BATCH, 30, variant=0)
+    await filled(harness, BATCH, 30, variant=1)
+    async with harness.executor():
+        await until(lambda: harness.is_drained(queue_name(BATCH, "target-1")))
+        assert harness.loop.time() < 5
+    assert len(harness.target.asked) == 30
 
 
 @pytest.mark.parametrize(
@@ -67,16 +67,16 @@ async def test_tasks_start_per_lane_without_cross_lane_blocking():
 @virtually
 async def test_a_lane_respects_rpm_and_tpm_spacing_and_its_least_gap(policy):
     """Thirty calls a minute, thirty calls' worth of tokens, two seconds between: each starts two apart."""
-    stage, _ = staged(MODEL, model=LaneUse("model", policy, 8.0))
+    harness, _ = harness_with(MODEL, model=LaneUse("model", policy, 8.0))
     starts: list[float] = []
 
     async def answer(_question: TargetRequest) -> TargetReply:
-        starts.append(stage.loop.time())
+        starts.append(harness.loop.time())
         return TargetReply(ANSWER)
 
-    stage.target.how = answer
-    await filled(stage, BATCH, 40)
-    async with stage.executor():
+    harness.target.how = answer
+    await filled(harness, BATCH, 40)
+    async with harness.executor():
         await asyncio.sleep(30)
     assert len(starts) in (14, 15, 16)
     assert all(later - earlier > 1.9 for earlier, later in pairwise(starts))
@@ -85,7 +85,7 @@ async def test_a_lane_respects_rpm_and_tpm_spacing_and_its_least_gap(policy):
 @virtually
 async def test_retry_after_blocks_starts_and_requeues_correctly():
     """One refusal closes the lane for as long as it asks; what was refused comes back then, uncharged."""
-    stage, lanes = staged(
+    harness, lanes = harness_with(
         MODEL, settings=replace(SETTINGS, slots=1), model=LaneUse("model", LanePolicy(rpm=6_000))
     )
     rejections: list[RateLimited] = [RateLimited("slow down", retry_after=timedelta(seconds=30))]
@@ -95,19 +95,19 @@ async def test_retry_after_blocks_starts_and_requeues_correctly():
             raise rejections.pop()
         return TargetReply(ANSWER)
 
-    stage.target.how = ask
-    await filled(stage, BATCH, 10)
-    async with stage.executor():
+    harness.target.how = ask
+    await filled(harness, BATCH, 10)
+    async with harness.executor():
         await until(lambda: lanes.outcomes()[CallOutcome.RATE_LIMITED])
-        refused_at = stage.now()
+        refused_at = harness.now()
         await asyncio.sleep(25)
-        assert len(stage.target.asked) == 1
+        assert len(harness.target.asked) == 1
         assert (await lanes.views(["model"]))[0].blocked_by is BlockedBy.RETRY_AFTER
-        await until(lambda: stage.is_drained(queue_name(BATCH, "target-0")), timeout=60)
-        refused = await stage.last(stage.target.asked[0].evaluation_id)
+        await until(lambda: harness.is_drained(queue_name(BATCH, "target-0")), timeout=60)
+        refused = await harness.last(harness.target.asked[0].evaluation_id)
     assert refused.error.kind == "rate_limited"
     assert refused.retry_at - refused_at > timedelta(seconds=29)
-    assert len(stage.target.asked) == 10
+    assert len(harness.target.asked) == 10
 
 
 def test_adaptive_concurrency_decreases_on_429_and_increases_on_success():
@@ -130,16 +130,16 @@ def test_adaptive_concurrency_decreases_on_429_and_increases_on_success():
 @virtually
 async def test_an_abort_stops_new_starts_and_cancels_in_flight_tasks():
     """A stopped batch: calls are cancelled within a look at the batch registry, and none begins."""
-    stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
-    stage.target.how = hang
-    await filled(stage, BATCH, 20)
-    async with stage.executor() as executor:
-        await until(lambda: len(stage.target.asked) == SETTINGS.slots)
-        await stage.register(state=BatchState.STOPPED)
-        await until(lambda: stage.target.cancelled == SETTINGS.slots)
+    harness, lanes = harness_with(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
+    harness.target.how = hang
+    await filled(harness, BATCH, 20)
+    async with harness.executor() as executor:
+        await until(lambda: len(harness.target.asked) == SETTINGS.slots)
+        await harness.register(state=BatchState.STOPPED)
+        await until(lambda: harness.target.cancelled == SETTINGS.slots)
         await asyncio.sleep(30)
         assert executor.slot_pool.free == SETTINGS.slots
-    assert len(stage.target.asked) == SETTINGS.slots
+    assert len(harness.target.asked) == SETTINGS.slots
     assert lanes.outcomes()[CallOutcome.ABANDONED] == SETTINGS.slots
 
 
@@ -179,17 +179,17 @@ async def places(folder: Path, rows: Sequence[Mapping[str, object]]) -> list[Ser
 @virtually
 async def test_a_resumed_batch_skips_what_has_completed():
     """Should the task of a completed evaluation come back, its target is not called; the others are."""
-    stage = Stage()
-    await stage.register()
-    await stage.queue("done")
-    async with stage.executor():
-        await until(stage.is_drained)
-    await stage.tasks.enqueue(BATCH, Task("done", 1))
-    await stage.queue("open")
-    async with stage.executor():
-        await until(stage.is_drained)
-    assert [question.evaluation_id for question in stage.target.asked] == ["done", "open"]
-    assert (await stage.story("done")).count("completed") == 1
+    harness = Harness()
+    await harness.register()
+    await harness.queue("done")
+    async with harness.executor():
+        await until(harness.is_drained)
+    await harness.tasks.enqueue(BATCH, Task("done", 1))
+    await harness.queue("open")
+    async with harness.executor():
+        await until(harness.is_drained)
+    assert [question.evaluation_id for question in harness.target.asked] == ["done", "open"]
+    assert (await harness.story("done")).count("completed") == 1
 
 
 @pytest.mark.parametrize("phase", Phase)

@@ -11,12 +11,12 @@ from pathlib import Path
 from scoreline.local.embedded.damage import take_notices
 from scoreline.local.embedded.errors import EmbeddedServerError, advice, file_error, log_tail
 from scoreline.local.embedded.layout import Layout
-from scoreline.local.embedded.locks import Patience, set_linger, try_lock
+from scoreline.local.embedded.locks import PollDeadline, set_linger, try_lock
 from scoreline.local.embedded.status import read
 from scoreline.private_files import PRIVATE_UMASK, default_root, open_private
 from scoreline.servers.addresses import Servers
 
-_PATIENCE = 150.0
+_START_TIMEOUT = 150.0
 _ATTEMPTS = 3
 
 
@@ -46,15 +46,15 @@ def _print_notices(layout: Layout) -> None:
 
 def _join(layout: Layout) -> int:
     """Become a user; while a guardian is stopping, wait until it has."""
-    patience = Patience(_PATIENCE)
+    deadline = PollDeadline(_START_TIMEOUT)
     while (membership := try_lock(layout.users_lock, fcntl.LOCK_SH)) is None:
-        if not patience.pause():
+        if not deadline.pause():
             raise _failure(layout, "the servers of the last user do not stop.")
     return membership
 
 
 def _await_servers(layout: Layout) -> Servers:
-    patience, attempts = Patience(_PATIENCE), 0
+    deadline, attempts = PollDeadline(_START_TIMEOUT), 0
     while True:
         if (lock := try_lock(layout.guardian_lock)) is not None:
             attempts += 1
@@ -65,7 +65,7 @@ def _await_servers(layout: Layout) -> Servers:
                 return servers
             case EmbeddedServerError() as error:
                 raise error
-        if not patience.pause():
+        if not deadline.pause():
             raise _failure(layout, "the guardian does not report.")
 
 

@@ -37,7 +37,7 @@ def linger_remaining(membership: int) -> float:
     return min(max(0.0, state.st_mtime + linger - time.time()), linger)
 
 
-class Patience:
+class PollDeadline:
     """A deadline for loops that poll."""
 
     def __init__(self, seconds: float) -> None:

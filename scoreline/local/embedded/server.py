@@ -6,11 +6,11 @@ import subprocess
 from pathlib import Path
 
 from scoreline.local.embedded.errors import EmbeddedServerError
-from scoreline.local.embedded.locks import Patience, try_lock
+from scoreline.local.embedded.locks import PollDeadline, try_lock
 from scoreline.local.embedded.server_spec import Runner, ServerSpec, failure, living_pid, log_path, read_log
 
-_START_PATIENCE = 60.0
-_STOP_PATIENCE = 60.0
+_START_TIMEOUT = 60.0
+_STOP_TIMEOUT = 60.0
 _LOG_LIMIT = 10 * 1024 * 1024
 
 
@@ -43,12 +43,12 @@ class Server:
 
     def wait_ready(self) -> None:
         """Return when the server answers; raise when it ended instead, or takes too long."""
-        patience, self._has_recovered = Patience(_START_PATIENCE), False
+        deadline, self._has_recovered = PollDeadline(_START_TIMEOUT), False
         while not self._recipe.answers():
             if not self.alive():
                 self._start_again()
-            if not patience.pause():
-                raise self._failure(f"does not answer after {_START_PATIENCE:.0f} s.")
+            if not deadline.pause():
+                raise self._failure(f"does not answer after {_START_TIMEOUT:.0f} s.")
 
     def _start_again(self) -> None:
         # A server killed from outside may well be able to run; any other exit is a failure.
@@ -81,11 +81,11 @@ class Server:
 
     def wait_stopped(self) -> None:
         """Return when the server is gone, by force if it takes too long."""
-        patience = Patience(_STOP_PATIENCE)
+        deadline = PollDeadline(_STOP_TIMEOUT)
         while self.alive():
-            if not patience.pause():
+            if not deadline.pause():
                 self._signal(signal.SIGQUIT)
-                patience = Patience(_STOP_PATIENCE)
+                deadline = PollDeadline(_STOP_TIMEOUT)
 
     def _claim(self) -> int | None:
         """The server's lock; None if a living server was found, which is hereby adopted.
@@ -93,12 +93,12 @@ class Server:
         Every process of a server inherits its lock. Held without a server to be seen, it is in the
         hands of one that is just starting or of the last workers of one that was killed: wait.
         """
-        patience = Patience(_START_PATIENCE)
+        deadline = PollDeadline(_START_TIMEOUT)
         while living_pid(self._recipe) is None:
             lock = try_lock(self._recipe.home / f"{self._recipe.name.lower()}.lock")
             if lock is not None:
                 return lock
-            if not patience.pause():
+            if not deadline.pause():
                 raise self._failure("processes of an earlier server do not end.")
         return None
 

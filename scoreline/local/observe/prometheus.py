@@ -16,9 +16,9 @@ import httpx2
 import yaml
 
 import grafana
+from scoreline.command_error import CommandError
 from scoreline.local.processes import process_manager
 from scoreline.private_files import open_private
-from scoreline.problem import Problem
 
 RULES = Path(grafana.__file__).parent / "prometheus" / "rules.yml"
 SCRAPE_EVERY = 1
@@ -78,7 +78,7 @@ async def prometheus(root: Path, *, metrics: Path) -> AsyncIterator[Prometheus]:
     """Run one that asks all processes which have left word in the folder `metrics`."""
     program = shutil.which("prometheus")
     if program is None:
-        raise Problem(MISSING)
+        raise CommandError(MISSING)
     port, log_path = _free_port(), root / "prometheus.log"
     config = root / "prometheus.yml"
     config.write_text(yaml.safe_dump(_config(metrics)), encoding="utf-8")
@@ -136,5 +136,5 @@ async def _ready(
         except httpx2.HTTPError:
             pass
         if has_ended() or asyncio.get_running_loop().time() > deadline:
-            raise Problem(f"prometheus did not start: {words()}")
+            raise CommandError(f"prometheus did not start: {words()}")
         await asyncio.sleep(0.1)

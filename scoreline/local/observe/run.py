@@ -20,6 +20,7 @@ from eventlog.signals import stop_event
 from grafana.catalogue import DASHBOARDS
 from grafana.expansion import Window
 from providers.extras import install_command
+from scoreline.command_error import CommandError
 from scoreline.local.observe.panel_queries import PanelReader, PanelResult
 from scoreline.local.observe.prometheus import MISSING, Prometheus, prometheus
 from scoreline.local.observe.view import document, problems, show
@@ -27,7 +28,6 @@ from scoreline.local.observe.workload import PROCESSES, QUICK, TooSlow, Workload
 from scoreline.local.servers import ready_servers
 from scoreline.observability.wiring import check_installed
 from scoreline.private_files import default_root
-from scoreline.problem import Problem
 from scoreline.reports.screen import screen
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings, load_settings
@@ -58,10 +58,10 @@ def run_observe(*, as_json: bool, keep: bool) -> int:
 def _check() -> None:
     """See that all is there before anything is started."""
     if shutil.which("prometheus") is None:
-        raise Problem(MISSING)
+        raise CommandError(MISSING)
     check_installed()
     if find_spec("anthropic") is None:
-        raise Problem(f"a provider is to be asked: {install_command('otel', 'providers')}")
+        raise CommandError(f"a provider is to be asked: {install_command('otel', 'providers')}")
 
 
 class _Observing:
@@ -103,7 +103,7 @@ class _Observing:
         deadline = time.monotonic() + STARTING
         while len(await server.at("up == 1", utc_now())) < PROCESSES:
             if time.monotonic() > deadline:
-                raise Problem(f"Prometheus found no metrics of the fleet; its log is {log_path}")
+                raise CommandError(f"Prometheus found no metrics of the fleet; its log is {log_path}")
             await asyncio.sleep(0.5)
         self._print(f"Prometheus has found {PROCESSES} processes")
 
@@ -111,10 +111,10 @@ class _Observing:
         try:
             await work.do()
         except TooSlow as error:
-            raise Problem(f"{error}; the fleet's words are in {log_path}") from error
+            raise CommandError(f"{error}; the fleet's words are in {log_path}") from error
 
     async def _looked(self, server: Prometheus, work: Workload) -> Found:
-        """Look until everything shows something, or patience ends."""
+        """Poll until every panel and alert has data, or the time is up."""
         deadline = time.monotonic() + LOOKING
         async with await AsyncConnection.connect(self.servers.postgres_url, autocommit=True) as conn:
             values = await _values(conn, work.lanes)

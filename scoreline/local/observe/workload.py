@@ -36,7 +36,7 @@ PROVIDER: dict[str, object] = {
     "batch_seconds": 2,
 }
 """A provider with less to give than the batch believes."""
-TROUBLE: dict[str, object] = {"overloaded": 0.03, "server_error": 0.04}
+FAULTS: dict[str, object] = {"overloaded": 0.03, "server_error": 0.04}
 """Its faults, set after its provider batch was created: a lost reply to that takes minutes to recover."""
 FLEET = fleets.Fleet("observe", executors=2)
 PROCESSES = FLEET.executors + FLEET.storage_workers + 1
@@ -80,7 +80,7 @@ class Workload:
         await self._until_none(_UNFINISHED, [[self.demo]])
         self.by_batch = await self._submit(SPECS / "provider_batch.yaml")
         await self._until_none(_UNFINISHED, [[self.by_batch]])
-        self.provider.change(**TROUBLE)
+        self.provider.change(**FAULTS)
         self.lanes = await self._submit(SPECS / "lanes.yaml")
         foreign = UnorderedWriter(self.servers.redis_url, self.foreign, self.settings.shards)
         written = await foreign.write()

@@ -12,8 +12,8 @@ from projections.database.connection import Connection
 from projections.verification.page_workers import processes_for
 from projections.verification.pages import read_batch
 from projections.verification.rebuild import BrokenLog, RebuildInProgress, RebuildResult, rebuild
+from scoreline.command_error import CommandError
 from scoreline.formatting import printable
-from scoreline.problem import Problem
 from scoreline.reports.audit.batches import progress_bar, wanted_batches
 from scoreline.servers.addresses import Servers
 from scoreline.servers.connection import connected
@@ -25,10 +25,12 @@ def run_rebuild(servers: Servers, settings: Settings, batch_id: str | None, *, a
     try:
         asyncio.run(_rebuild(servers.postgres_url, settings.shards, batch_id, as_json=as_json))
     except (BrokenLog, RebuildInProgress) as refused:
-        raise Problem(printable(str(refused))) from None
+        raise CommandError(printable(str(refused))) from None
     except InsufficientPrivilege as denied:
         reason = str(denied).strip()
-        raise Problem(f"This user may not rebuild: {reason}. Try the role scoreline_migrator.") from None
+        raise CommandError(
+            f"This user may not rebuild: {reason}. Try the role scoreline_migrator."
+        ) from None
     return 0
 
 

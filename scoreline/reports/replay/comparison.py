@@ -7,8 +7,8 @@ from typing import Any
 
 from eventlog import payloads as p
 from eventlog.events import EventKey
+from scoreline.command_error import CommandError
 from scoreline.formatting import printable
-from scoreline.problem import Problem
 from scoreline.reports.replay.attempt_result import AttemptResult, result
 from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.timeline_entry import REPEATS, TimelineEntry
@@ -79,7 +79,7 @@ def sides(left: Named, right: Named) -> tuple[ComparedSide, ComparedSide]:
 def _last(history: EvaluationHistory, *, besides: int | None) -> int:
     numbers = [attempt.number for attempt in history.attempts if attempt.number != besides]
     if not numbers:
-        raise Problem(f"{printable(history.evaluation_id)} has no other attempt to compare with.")
+        raise CommandError(f"{printable(history.evaluation_id)} has no other attempt to compare with.")
     return numbers[-1]
 
 

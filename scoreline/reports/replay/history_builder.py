@@ -37,7 +37,7 @@ from scoreline.reports.replay.timeline_entry import (
     ranked,
 )
 
-NOTHING = StoredHistory(standing=None)
+NOTHING = StoredHistory(evaluation=None)
 ANOTHER_BODY = "another body"
 
 
@@ -60,7 +60,7 @@ class SourceRecords:
     @property
     def cursor(self) -> Cursor:
         """How far Postgres has applied the history."""
-        return self.stored.standing.cursor if self.stored.standing else Cursor()
+        return self.stored.evaluation.cursor if self.stored.evaluation else Cursor()
 
     @property
     def bridge_until_ms(self) -> int | None:
@@ -204,9 +204,9 @@ class _HistoryBuilder:
         return (*recorded, *worked_out_bridgings(lines, self.result.bridges, gap_timeout))
 
     def _batch_id(self) -> str | None:
-        standing = self.records.stored.standing
-        if standing:
-            return standing.batch_id
+        evaluation = self.records.stored.evaluation
+        if evaluation:
+            return evaluation.batch_id
         return next((line.event.batch_id for line in self.lines), None)
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from scoreline.command_error import CommandError
 from scoreline.formatting import printable
-from scoreline.problem import Problem
 from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.sources import Sources
 
@@ -35,7 +35,7 @@ async def look_up(sources: Sources, text: str) -> ResolvedEvaluation | None:
 
 
 async def find(sources: Sources, text: str) -> ResolvedEvaluation:
-    """Return the evaluation; raises `Problem` with the nearest ids where there is none."""
+    """Return the evaluation; raises `CommandError` with the nearest ids where there is none."""
     resolved = await look_up(sources, text)
     if resolved is None:
         raise await unknown(sources, text)
@@ -43,24 +43,28 @@ async def find(sources: Sources, text: str) -> ResolvedEvaluation:
 
 
 def with_attempt(history: EvaluationHistory, number: int) -> EvaluationHistory:
-    """Return the history if it has this attempt; raises `Problem` otherwise."""
+    """Return the history if it has this attempt; raises `CommandError` otherwise."""
     numbers = [attempt.number for attempt in history.attempts]
     if number in numbers:
         return history
     known = ", ".join(str(number) for number in numbers) or "none"
-    raise Problem(f"{printable(history.evaluation_id)} has no attempt {number}; there is: {known}.")
+    raise CommandError(f"{printable(history.evaluation_id)} has no attempt {number}; there is: {known}.")
 
 
-async def unknown(sources: Sources, text: str) -> Problem:
+async def unknown(sources: Sources, text: str) -> CommandError:
     """Return the problem that an id is unknown, with the nearest ids."""
     queried = [
         name for name, where in (("Postgres", sources.postgres), ("Redis", sources.redis)) if where.answered
     ]
     message = f"No evaluation {printable(text)} in {' or '.join(queried)}."
     if await sources.is_batch(text):
-        return Problem(f"{message} It is a batch: scoreline replay --batch {printable(text)} --summary")
+        return CommandError(
+            f"{message} It is a batch: scoreline replay --batch {printable(text)} --summary"
+        )
     near = nearest(text, await sources.near(probes(text)))
-    return Problem(f"{message} Nearest: {', '.join(printable(key) for key in near)}" if near else message)
+    return CommandError(
+        f"{message} Nearest: {', '.join(printable(key) for key in near)}" if near else message
+    )
 
 
 def probes(text: str) -> list[str]:
@@ -83,4 +87,4 @@ def _check_encodable(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Problem(f"{printable(text)} is no id: it is not valid UTF-8.") from None
+        raise CommandError(f"{printable(text)} is no id: it is not valid UTF-8.") from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from eventlog.log import LogUnavailable
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.reports.replay.comparison import compare, sides
 from scoreline.reports.replay.comparison_text import comparison_document, show_comparison
 from scoreline.reports.replay.document import document
@@ -46,7 +46,7 @@ def run_replay(servers: Servers, settings: Settings, options: ReplayOptions) -> 
         asyncio.run(_replay(options, settings, servers))
     except UNAVAILABLE as error:
         server = "Redis" if isinstance(error, LogUnavailable) else "PostgreSQL"
-        raise Problem(
+        raise CommandError(
             explain(error) or f"{server} became unavailable during the read. Try again."
         ) from error
 
@@ -72,7 +72,7 @@ async def _show(options: ReplayOptions, sources: Sources) -> None:
         try:
             history, then = cut(history, options.at)
         except NoSuchMoment as outside:
-            raise Problem(str(outside)) from None
+            raise CommandError(str(outside)) from None
     if attempt is not None:
         with_attempt(history, attempt)
     exchange = await read_exchange(await sources.connection(), history) if options.full else None

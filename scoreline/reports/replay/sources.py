@@ -109,9 +109,9 @@ class Sources:
 
 def _blank_row(evaluation_id: str, stored: StoredHistory) -> EvaluationRow | None:
     """Return a row of the right batch whose cursor covers nothing, so that every entry is read."""
-    if stored.standing is None:
+    if stored.evaluation is None:
         return None
-    return EvaluationRow(evaluation_id, stored.standing.batch_id, stored.standing.month, Cursor())
+    return EvaluationRow(evaluation_id, stored.evaluation.batch_id, stored.evaluation.month, Cursor())
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from projections.datasets.repository import DatasetExists, NewDataset, StoredCase, import_dataset
+from scoreline.command_error import CommandError
 from scoreline.formatting import counted
-from scoreline.problem import Problem
 from scoreline.submit.datasets.file_formats import OnRead
 from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.datasets.sources import FileSource
@@ -24,12 +24,12 @@ async def import_file(
     replace: bool,
     on_read: OnRead | None = None,
 ) -> int:
-    """Import every row of a file and count them; raises `Problem`, and leaves nothing behind then."""
+    """Import every row of a file and count them; raises `CommandError`, and leaves nothing behind then."""
     async with await AsyncConnection.connect(postgres_url) as conn:
         try:
             return await import_dataset(conn, dataset, _stored(source, on_read), replace=replace)
         except DatasetExists as error:
-            raise Problem(f"{error} Use --replace to put the file in its place, or --name.") from None
+            raise CommandError(f"{error} Use --replace to put the file in its place, or --name.") from None
 
 
 def _stored(source: FileSource, on_read: OnRead | None) -> Iterator[StoredCase]:

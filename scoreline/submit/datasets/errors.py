@@ -1,14 +1,14 @@
 """What can be wrong with a dataset.
 
-Problem
+CommandError
 ├── DatasetError   the whole of it: no such file, unreadable, no list of rows in it
-└── BadRow         one row: where it stands, and what is wrong with it
+└── RowError         one row: where it stands, and what is wrong with it
 """
 
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 
 
-class DatasetError(Problem):
+class DatasetError(CommandError):
     """A dataset that can't be read at all."""
 
     def __init__(self, path: object, reason: str) -> None:
@@ -17,7 +17,7 @@ class DatasetError(Problem):
         self.reason = reason
 
 
-class BadRow(Problem):
+class RowError(CommandError):
     """A row that can't be a case, and where it stands."""
 
     def __init__(self, path: object, line: int, reason: str, *, unit: str = "line") -> None:
@@ -29,5 +29,5 @@ class BadRow(Problem):
         """What `line` counts: lines of text, or records of a document."""
 
 
-class Unfit(ValueError):  # noqa: N818 - a sentence on its way to a `BadRow`, which knows the place
+class Unfit(ValueError):  # noqa: N818 - a sentence on its way to a `RowError`, which knows the place
     """What is wrong with a row, raised by code that does not know its position."""

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import ijson  # type: ignore[import-untyped]  # ships no types
 from ijson.common import ObjectBuilder  # type: ignore[import-untyped]  # as above
 
-from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
+from scoreline.submit.datasets.errors import DatasetError, RowError, Unfit
 from scoreline.submit.datasets.metered_stream import MeteredStream
 from scoreline.submit.datasets.record import (
     MAX_DEPTH,
@@ -41,12 +41,12 @@ def json_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Da
         for _ in events:  # what follows the list must be whole too: else the file was cut off
             pass
     except Unfit as error:
-        raise BadRow(path, number, str(error), unit="record") from None
+        raise RowError(path, number, str(error), unit="record") from None
     except UnicodeDecodeError as error:
         reason = f"not UTF-8: byte 0x{error.object[error.start]:02x} in a text; save the file as UTF-8"
-        raise BadRow(path, number, reason, unit="record") from None
+        raise RowError(path, number, reason, unit="record") from None
     except ijson.JSONError as error:
-        raise BadRow(path, number, f"broken JSON: {_explained(error)}", unit="record") from None
+        raise RowError(path, number, f"broken JSON: {_explained(error)}", unit="record") from None
 
 
 def _bounded_events(stream: BinaryIO) -> _Events:

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from pydantic_core import from_json
 
-from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
+from scoreline.submit.datasets.errors import DatasetError, RowError, Unfit
 from scoreline.submit.datasets.record import (
     MAX_DEPTH,
     MAX_ROW_BYTES,
@@ -27,7 +27,7 @@ def jsonl_records(stream: BinaryIO, path: Path) -> Iterator[DatasetRecord]:
         try:
             yield DatasetRecord(number, as_fields(_parsed(line)))
         except Unfit as error:
-            raise BadRow(path, number, str(error)) from None
+            raise RowError(path, number, str(error)) from None
 
 
 def _parsed(line: bytes) -> object:
@@ -57,7 +57,9 @@ def csv_records(stream: BinaryIO, path: Path) -> Iterator[DatasetRecord]:
             names = _named(values, path, line)
             continue
         if len(values) != len(names):
-            raise BadRow(path, line, f"the row has {len(values)} values, the first line names {len(names)}")
+            raise RowError(
+                path, line, f"the row has {len(values)} values, the first line names {len(names)}"
+            )
         yield DatasetRecord(line, dict(zip(names, values, strict=True)))
 
 
@@ -65,9 +67,9 @@ def _next_row(table: "csv._reader", path: Path, line: int) -> list[str] | None: 
     try:
         return next(table, None)
     except Unfit as error:
-        raise BadRow(path, line, str(error)) from None
+        raise RowError(path, line, str(error)) from None
     except csv.Error as error:
-        raise BadRow(path, line, f"broken CSV: {error}") from None
+        raise RowError(path, line, f"broken CSV: {error}") from None
 
 
 def _named(values: list[str], path: Path, line: int) -> list[str]:
@@ -75,7 +77,7 @@ def _named(values: list[str], path: Path, line: int) -> list[str]:
     known: set[str] = set()
     for name in names:
         if name in known:
-            raise BadRow(path, line, f"two columns are named {name[:200]!r}")
+            raise RowError(path, line, f"two columns are named {name[:200]!r}")
         known.add(name)
     return names
 
@@ -94,7 +96,7 @@ class _Texts:
             try:
                 yield _decoded(line)
             except Unfit as error:
-                raise BadRow(self._path, number, str(error)) from None
+                raise RowError(self._path, number, str(error)) from None
 
 
 def _decoded(line: bytes) -> str:
@@ -110,7 +112,7 @@ def _lines(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
     while line := stream.readline(MAX_ROW_BYTES + 1):
         number += 1
         if len(line) > MAX_ROW_BYTES:
-            raise BadRow(path, number, too_long(MAX_ROW_BYTES, "line"))
+            raise RowError(path, number, too_long(MAX_ROW_BYTES, "line"))
         yield number, line
     if number == 0:
         raise DatasetError(path, "the file is empty")

@@ -8,7 +8,7 @@ from pydantic_core import from_json
 
 from scoreline.submit.datasets.cases import DatasetRow, row_of
 from scoreline.submit.datasets.columns import EXPECTED_NAMES, Columns
-from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
+from scoreline.submit.datasets.errors import DatasetError, RowError, Unfit
 from scoreline.submit.datasets.file_formats import DatasetFormat, OnRead, format_of, opened, unit_of
 from scoreline.submit.datasets.id_index import IdIndex
 from scoreline.submit.datasets.json_document import json_records
@@ -18,7 +18,7 @@ from scoreline.submit.datasets.yaml_document import yaml_records
 
 
 def records(path: Path, *, at: str | None = None, on_read: OnRead | None = None) -> Iterator[DatasetRecord]:
-    """Read the records of a file as they are; raises `DatasetError` and `BadRow`."""
+    """Read the records of a file as they are; raises `DatasetError` and `RowError`."""
     kind = format_of(path)
     if at is not None and kind in (DatasetFormat.JSONL, DatasetFormat.CSV):
         raise DatasetError(
@@ -39,7 +39,7 @@ def records(path: Path, *, at: str | None = None, on_read: OnRead | None = None)
 def file_rows(
     path: Path, columns: Columns | None = None, *, on_read: OnRead | None = None
 ) -> Iterator[DatasetRow]:
-    """Read the cases of a file; raises `DatasetError`, and `BadRow` for the first row that is none."""
+    """Read the cases of a file; raises `DatasetError`, and `RowError` for the first row that is none."""
     columns, unit, position = columns or Columns(), unit_of(path), 0
     is_table = format_of(path) is DatasetFormat.CSV
     with IdIndex() as seen:
@@ -48,11 +48,11 @@ def file_rows(
                 fields = _with_meanings(record.fields, columns) if is_table else record.fields
                 row = row_of(fields, position, line=record.line, columns=columns)
             except Unfit as error:
-                raise BadRow(path, record.line, str(error), unit=unit) from None
+                raise RowError(path, record.line, str(error), unit=unit) from None
             first = seen.add(row.case.id, record.line)
             if first is not None:
                 reason = f"the id {row.case.id!r} was there before, in {unit} {first}"
-                raise BadRow(path, record.line, reason, unit=unit)
+                raise RowError(path, record.line, reason, unit=unit)
             yield row
     if position == 0:
         raise DatasetError(path, "there is not one row in it")

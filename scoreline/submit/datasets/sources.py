@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from eventlog import payloads as p
 from projections.datasets.repository import UnknownDataset, stored_cases
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.submit.datasets.cases import DatasetRow
 from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.file_formats import stem_of, unit_of
@@ -80,14 +80,14 @@ def synthetic_rows(count: int) -> Iterator[DatasetRow]:
 
 async def _imported_rows(source: ImportedSource, postgres_url: str | None) -> AsyncIterator[DatasetRow]:
     if postgres_url is None:
-        raise Problem(f"The dataset {source.name!r} is in the database, and none is at hand.")
+        raise CommandError(f"The dataset {source.name!r} is in the database, and none is at hand.")
     async with await AsyncConnection.connect(postgres_url) as conn:
         try:
             async for stored in stored_cases(conn, project=source.project, name=source.name):
                 named = stored.case.id != str(stored.position)
                 yield DatasetRow(stored.case, stored.tags, stored.position, stored.position, named)
         except UnknownDataset as error:
-            raise Problem(f"{error} See: scoreline dataset list.{_file_of(source.name)}") from None
+            raise CommandError(f"{error} See: scoreline dataset list.{_file_of(source.name)}") from None
 
 
 def _file_of(name: str) -> str:

@@ -16,9 +16,9 @@ from projections.datasets.repository import (
     read_dataset,
     stored_cases,
 )
+from scoreline.command_error import CommandError
 from scoreline.formatting import excerpt, printable
 from scoreline.invocation import typed
-from scoreline.problem import Problem
 
 _WIDTH = 60
 """Characters of an input or an expected value in a table."""
@@ -52,7 +52,7 @@ async def show_one(postgres_url: str, *, project: str, name: str, limit: int, as
             dataset = await read_dataset(conn, project=project, name=name)
             cases = [case async for case in stored_cases(conn, project=project, name=name, limit=limit)]
         except UnknownDataset as error:
-            raise Problem(f"{error} See: scoreline dataset list") from None
+            raise CommandError(f"{error} See: scoreline dataset list") from None
     if as_json:
         print(json.dumps({**_plain(dataset), "first": [_plain_case(case) for case in cases]}))  # noqa: T201 - as above
         return

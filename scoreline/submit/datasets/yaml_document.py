@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import yaml
 
-from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
+from scoreline.submit.datasets.errors import DatasetError, RowError, Unfit
 from scoreline.submit.datasets.json_document import MAX_DOCUMENT_DEPTH, MAX_HINTS, MAX_NAME, no_list
 from scoreline.submit.datasets.plain_yaml import PlainLoader, yaml_problem
 from scoreline.submit.datasets.record import DatasetRecord, as_fields, refuse_depth
@@ -29,9 +29,9 @@ def yaml_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Da
                 raise DatasetError(path, SECOND_DOCUMENT)
             _skipped(loader)
     except Unfit as error:
-        raise BadRow(path, number or 1, str(error), unit="record") from None
+        raise RowError(path, number or 1, str(error), unit="record") from None
     except yaml.YAMLError as error:
-        raise BadRow(path, number or 1, f"broken YAML: {yaml_problem(error)}", unit="record") from None
+        raise RowError(path, number or 1, f"broken YAML: {yaml_problem(error)}", unit="record") from None
 
 
 def _enter(loader: PlainLoader, path: Path, wanted: str) -> None:

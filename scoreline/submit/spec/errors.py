@@ -1,9 +1,9 @@
 """What can be wrong with a spec."""
 
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 
 
-class SpecError(Problem):
+class SpecError(CommandError):
     """A key or a flag that makes no sense, and where it stands."""
 
     def __init__(self, place: str, reason: str) -> None:

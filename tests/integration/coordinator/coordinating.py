@@ -43,7 +43,7 @@ from storage_worker.storage import Storage
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.tasks import Delivery
-from tests.storing import PATIENCE
+from tests.storing import GAP_POLICY
 
 NO_TIME = timedelta(0)
 CONSUMER = "executors"
@@ -192,8 +192,8 @@ class House:
 
     async def opening(self, batch_id: str, number: int, attempt: int) -> p.Queued:
         """Return the opening event of an attempt."""
-        [standing] = await self.ledger.standings([evaluation_id(batch_id, number)])
-        logged = await self.ledger.stored([standing.row])
+        [state] = await self.ledger.evaluation_states([evaluation_id(batch_id, number)])
+        logged = await self.ledger.stored([state.row])
         data = logged[evaluation_id(batch_id, number)][attempt, 0].data
         assert isinstance(data, p.Queued)
         return data
@@ -260,7 +260,7 @@ async def house(redis_url: str, postgres_url: str, **settings: Any) -> AsyncIter
             *(site, log, pool, conn, writer, chosen, build(site, chosen, log, pool)),
             PostgresLedger(pool, shards=DEFAULT_SHARDS),
             open_queues(Backend.REDIS, log.redis),
-            Storage(log, PostgresStore(pool), PATIENCE),
+            Storage(log, PostgresStore(pool), GAP_POLICY),
         )
         yield here
         await here.check()

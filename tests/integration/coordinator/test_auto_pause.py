@@ -13,7 +13,7 @@ from eventlog import payloads as p
 from eventlog.event_queue import AttemptLost
 from taskqueue.batch_registry import BatchState
 from tests.integration.coordinator.coordinating import ANSWER, SPEC, House, house
-from tests.integration.scoreline.batch_stage import Stage, stage
+from tests.integration.scoreline.batch_harness import Harness, harness
 from tests.waiting import until
 
 IMPATIENT = replace(SPEC, fail_fast_after=3)
@@ -274,12 +274,12 @@ async def test_a_failed_conversation_counts_as_one_failure(here: House) -> None:
 
 
 @pytest.fixture
-async def shown(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
-    async with stage(postgres_url, redis_url) as lent:
+async def shown(redis_url: str, postgres_url: str) -> AsyncIterator[Harness]:
+    async with harness(postgres_url, redis_url) as lent:
         yield lent
 
 
-async def test_status_reports_the_spend_and_the_command_to_resume(shown: Stage) -> None:
+async def test_status_reports_the_spend_and_the_command_to_resume(shown: Harness) -> None:
     """It prints the reason, the figures, and the one command that resumes the batch."""
     await shown.submit("nightly", ["passed", "failed", "queued"])
     paused = "budget $0.50: $0.50 spent"
@@ -300,7 +300,7 @@ async def test_status_reports_the_spend_and_the_command_to_resume(shown: Stage) 
     assert document["reason"] == paused
 
 
-async def test_spend_of_unknown_cost_is_part_of_the_one_figure(shown: Stage) -> None:
+async def test_spend_of_unknown_cost_is_part_of_the_one_figure(shown: Harness) -> None:
     """Screen, JSON, list and error have the same spend; no line beside it has another cost."""
     await shown.submit("nightly", ["passed", "failed", "queued"])
     await shown.change("nightly", "state = 'paused', max_cost_usd = 0.6, unrecorded_usd = 0.1")
@@ -316,7 +316,7 @@ async def test_spend_of_unknown_cost_is_part_of_the_one_figure(shown: Stage) -> 
     assert f"budget $0.60: $0.60 spent, {unknown}" in str(refused.exception)
 
 
-async def test_a_resume_without_a_larger_budget_is_refused(shown: Stage) -> None:
+async def test_a_resume_without_a_larger_budget_is_refused(shown: Harness) -> None:
     """The error is one sentence; a mistyped budget is refused, too."""
     await shown.submit("nightly", ["passed", "queued"])
     await shown.change("nightly", "state = 'paused', max_cost_usd = 0.25")

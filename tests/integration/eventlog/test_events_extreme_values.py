@@ -23,7 +23,7 @@ from projections.queries.evaluation_history import read_history
 from scoreline.reports.replay.document import document
 from scoreline.reports.replay.history_builder import SourceRecords, build_history
 from tests.builders import BATCH, PAYLOADS, START, event, history
-from tests.integration.scoreline.batch_stage import Stage, stage
+from tests.integration.scoreline.batch_harness import Harness, harness
 
 PATHS: dict[str, list[str]] = {
     "queued": [
@@ -72,8 +72,8 @@ TEXTS = st.text(max_size=30).map(json.dumps)
 
 
 @pytest.fixture
-async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
-    async with stage(postgres_url, redis_url) as made:
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Harness]:
+    async with harness(postgres_url, redis_url) as made:
         yield made
 
 
@@ -96,7 +96,7 @@ def every_place() -> Iterator[tuple[str, str, list[str]]]:
                 yield from ((words, word, [name]) for name in ENVELOPE)
 
 
-def add(here: Stage, key: str, place: tuple[str, str, list[str]], raw: str) -> None:
+def add(here: Harness, key: str, place: tuple[str, str, list[str]], raw: str) -> None:
     """Append a history with one extreme value to its stream."""
     words, word, path = place
     for each in history(words, evaluation_id=key):
@@ -107,7 +107,7 @@ def add(here: Stage, key: str, place: tuple[str, str, list[str]], raw: str) -> N
 
 
 async def test_every_extreme_value_is_quarantined_or_survives_every_reader(
-    here: Stage, tmp_path: Path
+    here: Harness, tmp_path: Path
 ) -> None:
     """One batch of all of them, and two ordinary evaluations: status, export, verify and replay work."""
     keys: list[str] = []
@@ -174,7 +174,7 @@ STORED = ["-infinity", "0044-03-15 12:00:00+00 BC", "0001-01-01 00:00:00+01", "9
 
 @pytest.mark.parametrize("stored", STORED)
 async def test_times_of_an_earlier_release_are_clamped_by_every_reader(
-    here: Stage, stored: str, tmp_path: Path
+    here: Harness, stored: str, tmp_path: Path
 ) -> None:
     """Rows that PostgreSQL holds and Python cannot represent fail no page of rows."""
     await here.submit("odd", ["passed", "dead"])
@@ -195,7 +195,7 @@ async def test_times_of_an_earlier_release_are_clamped_by_every_reader(
     assert {each.table for each in differences} == {"events", "evaluations", "scorecards"}
 
 
-async def test_event_stored_by_an_earlier_release_verifies_and_rebuilds(here: Stage) -> None:
+async def test_event_stored_by_an_earlier_release_verifies_and_rebuilds(here: Harness) -> None:
     """A body with a time at the end of the calendar is read as the clamped time that its row gives."""
     await here.place.store(history(LIVES["completed"], evaluation_id="old"))
     at = '"9999-12-31T23:59:59-05:00"'
@@ -220,7 +220,7 @@ def test_clamped_leaves_ordinary_times_alone() -> None:
     )  # fmt: skip
 
 
-async def test_retry_time_in_another_notation_is_due(here: Stage) -> None:
+async def test_retry_time_in_another_notation_is_due(here: Harness) -> None:
     """A stored `retry_at` that PostgreSQL cannot cast does not fail the query for the whole batch."""
     await here.submit("odd", ["queued+provisioning+running+retrying"] * 2)
     await here.place.conn.execute(
@@ -232,4 +232,4 @@ async def test_retry_time_in_another_notation_is_due(here: Stage) -> None:
         batch = await ledger.batch("odd")
         assert batch is not None
         due = await ledger.due_retries(batch, now=START - timedelta(days=1), limit=10)
-    assert [standing.row.evaluation_id[-1] for standing in due] == ["1"]
+    assert [state.row.evaluation_id[-1] for state in due] == ["1"]

@@ -23,12 +23,12 @@ from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
 from tests.dumps import TABLES, postgres_dump
 from tests.jumbled import arrivals, in_order, lives
-from tests.storing import PATIENCE
+from tests.storing import GAP_POLICY
 
 EVERYTHING = sql.SQL(", ").join(sql.Identifier(table) for table in TABLES)
 
 
-class Stage:
+class Harness:
     """Servers that can be emptied, and workers that share them."""
 
     def __init__(self, log: RedisEventLog, pool: AsyncConnectionPool, conn: AsyncConnection[Any]) -> None:
@@ -40,7 +40,7 @@ class Stage:
 
     def worker(self) -> Storage:
         """Make a worker that shares only the servers with others."""
-        return Storage(self.log, PostgresStore(self.pool), PATIENCE)
+        return Storage(self.log, PostgresStore(self.pool), GAP_POLICY)
 
     async def xadd(self, *events: Event) -> None:
         """Append as a client does that uses no script."""
@@ -54,17 +54,17 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
+async def harness(redis_url: str, postgres_url: str) -> AsyncIterator[Harness]:
     """Open the connections once for the property, not once for each example."""
     async with AsyncExitStack() as stack:
         log = RedisEventLog.from_url(redis_url)
         stack.push_async_callback(log.aclose)
         pool = await stack.enter_async_context(make_pool(postgres_url, size=6))
         conn = await stack.enter_async_context(await AsyncConnection.connect(postgres_url, autocommit=True))
-        yield Stage(log, pool, conn)
+        yield Harness(log, pool, conn)
 
 
-async def in_one_pass(here: Stage, events: Sequence[Event]) -> list[bytes]:
+async def in_one_pass(here: Harness, events: Sequence[Event]) -> list[bytes]:
     """Store all events in order, with one worker, in one pass."""
     await here.clear()
     await here.xadd(*events)
@@ -72,7 +72,7 @@ async def in_one_pass(here: Stage, events: Sequence[Event]) -> list[bytes]:
     return await postgres_dump(here.conn)
 
 
-async def in_many_passes(here: Stage, random: Random, events: Sequence[Event]) -> tuple[list[bytes], int]:
+async def in_many_passes(here: Harness, random: Random, events: Sequence[Event]) -> tuple[list[bytes], int]:
     """Store with up to three concurrent workers, every few entries."""
     await here.clear()
     workers = [here.worker() for _ in range(random.randint(1, 3))]
@@ -99,7 +99,7 @@ def test_any_arrival_gives_the_same_tables(redis_url, postgres_url):
     """The tables are byte for byte equal: every event applied, nothing quarantined, no gap bridged."""
     with asyncio.Runner() as runner:
         runner.run(prepare(postgres_url, shards=DEFAULT_SHARDS))
-        stack = stage(redis_url, postgres_url)
+        stack = harness(redis_url, postgres_url)
         here = runner.run(stack.__aenter__())
 
         @given(st.randoms(use_true_random=False))
@@ -125,7 +125,7 @@ async def test_concurrent_workers_lose_races_and_no_events(redis_url, migrated_u
         for n in range(50)
         for e in history("queued provisioning running completed", evaluation_id=f"e{n:02}")
     ]
-    async with stage(redis_url, migrated_url) as here:
+    async with harness(redis_url, migrated_url) as here:
         expected = await in_one_pass(here, events)
         await here.clear()
         workers = [here.worker() for _ in range(6)]
@@ -149,7 +149,7 @@ async def test_stale_conflicting_and_invalid_entries_are_stored_once_by_many_wor
         *history("provisioning running completed", attempt=2, first=1),
         event("running", attempt=2, sequence=9),
     ]
-    async with stage(redis_url, migrated_url) as here:
+    async with harness(redis_url, migrated_url) as here:
         expected = await in_one_pass(here, events)
         await here.clear()
         workers = [here.worker() for _ in range(6)]

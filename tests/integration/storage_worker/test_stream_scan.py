@@ -13,7 +13,7 @@ from storage_worker.storage import Storage
 from storage_worker.stream_scan import StreamScan
 from tests.builders import EVALUATION, history
 from tests.integration.worker import Site, site
-from tests.storing import PATIENCE
+from tests.storing import GAP_POLICY
 
 STREAM = events_key(shard_of(EVALUATION, DEFAULT_SHARDS), EVALUATION)
 NO_EXPIRY = -1
@@ -41,12 +41,12 @@ async def test_a_sweep_killed_between_commit_and_mark_leaks_no_stream(here: Site
     opening, *rest = history("queued provisioning running completed")
     async with make_pool(here.postgres_url, size=2) as pool:
         tables, log = PostgresStore(pool), RedisEventLog(here.redis)
-        storage = Storage(log, tables, PATIENCE)
+        storage = Storage(log, tables, GAP_POLICY)
         await here.append([opening])
         await storage.store([EVALUATION])
         await here.append(rest)
         with pytest.raises(Killed):
-            await Storage(KilledBeforeMark(here.redis), tables, PATIENCE).sweep(unchanged_for=0, page=10)
+            await Storage(KilledBeforeMark(here.redis), tables, GAP_POLICY).sweep(unchanged_for=0, page=10)
         assert await here.state(EVALUATION) == "completed"
         assert await storage.sweep(unchanged_for=0, page=10) == 0
         assert await here.redis.ttl(STREAM) == NO_EXPIRY
@@ -58,7 +58,7 @@ async def test_a_marked_stream_is_not_stored_again(here: Site) -> None:
     """A scan over ended evaluations writes nothing, since their marks equal their rows."""
     events = history("queued provisioning running completed")
     async with make_pool(here.postgres_url, size=2) as pool:
-        storage = Storage(RedisEventLog(here.redis), PostgresStore(pool), PATIENCE)
+        storage = Storage(RedisEventLog(here.redis), PostgresStore(pool), GAP_POLICY)
         await here.append(events)
         await storage.store([EVALUATION])
         assert await storage.overlooked([EVALUATION]) == []

@@ -10,7 +10,7 @@ from storage_worker.metrics import GAUGES, POSTGRES, REDIS, poll
 from storage_worker.storage import Storage
 from storage_worker.telemetry import BatchModes
 from tests.integration.coordinator.coordinating import House, house
-from tests.storing import PATIENCE
+from tests.storing import GAP_POLICY
 from tests.telemetry import measuring
 
 MANY = 100
@@ -18,7 +18,7 @@ MANY = 100
 
 def consumer_of(here: House) -> Consumer:
     """Make a worker that looks modes up, and its consumer of wake-ups."""
-    storage = Storage(here.log, PostgresStore(here.pool), PATIENCE, modes=BatchModes(here.pool))
+    storage = Storage(here.log, PostgresStore(here.pool), GAP_POLICY, modes=BatchModes(here.pool))
     here.storage = storage
     return Consumer(here.log.redis, storage, shards=DEFAULT_SHARDS, consumer="worker")
 

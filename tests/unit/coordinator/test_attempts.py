@@ -223,8 +223,8 @@ def test_work_that_never_started_uses_up_no_retry() -> None:
 @pytest.mark.parametrize("kind", sorted(UNCHARGED_KINDS))
 def test_rate_limits_and_shutdowns_use_up_no_retry(kind: str) -> None:
     """The next opening has as many retries as the last one."""
-    patience = p.Retrying(error=p.ErrorDetail(kind=kind), retry_at=START)
-    known = logged(*[f"queued {CLAIMED} retrying"] * 5, retrying=patience)
+    retrying = p.Retrying(error=p.ErrorDetail(kind=kind), retry_at=START)
+    known = logged(*[f"queued {CLAIMED} retrying"] * 5, retrying=retrying)
     assert opening(again(known, "retry")).retries == 3
 
 

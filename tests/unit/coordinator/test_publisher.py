@@ -18,7 +18,7 @@ NOW = timedelta(0)
 SPEC = BatchSpec("nightly", (TargetSpec("simulated", "simulated"),))
 
 
-class Stage:
+class Harness:
     """A log, a queue, and a publisher."""
 
     def __init__(self) -> None:
@@ -50,74 +50,76 @@ class Stage:
 
 async def test_an_opening_is_appended_and_its_task_enqueued() -> None:
     """The task names the attempt of the opening."""
-    stage = Stage()
-    assert await stage.publish(history("queued:lost", attempt=3)) == 1
-    assert await stage.logged() == 1
-    assert await stage.tasks() == [Task(EVALUATION, 3)]
+    harness = Harness()
+    assert await harness.publish(history("queued:lost", attempt=3)) == 1
+    assert await harness.logged() == 1
+    assert await harness.tasks() == [Task(EVALUATION, 3)]
 
 
 async def test_publishing_is_idempotent() -> None:
     """The log has the opening once; a second task is harmless."""
-    stage = Stage()
+    harness = Harness()
     for _ in range(2):
-        assert await stage.publish(history("queued")) == 1
-    assert await stage.logged() == 1
-    assert await stage.tasks() == [Task(EVALUATION, 1)] * 2
+        assert await harness.publish(history("queued")) == 1
+    assert await harness.logged() == 1
+    assert await harness.tasks() == [Task(EVALUATION, 1)] * 2
 
 
 async def test_an_opening_of_an_old_epoch_is_not_published() -> None:
     """After data loss in Redis it is neither appended nor enqueued."""
-    stage = Stage()
-    assert await stage.publish(history("queued"), epoch="long ago") == 0
-    assert (await stage.logged(), await stage.tasks()) == (0, [])
+    harness = Harness()
+    assert await harness.publish(history("queued"), epoch="long ago") == 0
+    assert (await harness.logged(), await harness.tasks()) == (0, [])
 
 
 async def test_a_fenced_opening_is_not_published() -> None:
     """A higher attempt was opened before."""
-    stage = Stage()
-    await stage.publish(history("queued:lost", attempt=2))
-    assert await stage.publish(history("queued")) == 0
-    assert await stage.tasks() == [Task(EVALUATION, 2)]
+    harness = Harness()
+    await harness.publish(history("queued:lost", attempt=2))
+    assert await harness.publish(history("queued")) == 0
+    assert await harness.tasks() == [Task(EVALUATION, 2)]
 
 
 async def test_an_ending_has_no_task() -> None:
     """A cancelled, expired or failed evaluation is not enqueued."""
-    stage = Stage()
+    harness = Harness()
     endings = [
         history("cancelled", attempt=2, evaluation_id="a"),
         history("timed_out", attempt=2, evaluation_id="b"),
         history("queued:lost failed", attempt=2, evaluation_id="c"),
     ]
-    assert await stage.publish(*endings, epoch="") == 0
-    assert [await stage.logged(key) for key in "abc"] == [1, 1, 2]
-    assert await stage.tasks() == []
+    assert await harness.publish(*endings, epoch="") == 0
+    assert [await harness.logged(key) for key in "abc"] == [1, 1, 2]
+    assert await harness.tasks() == []
 
 
 async def test_an_ending_wakes_a_storage_worker_and_an_opening_does_not() -> None:
     """No sweep selects ended evaluations; an opening holds nothing that Postgres lacks."""
-    stage = Stage()
-    await stage.publish(history("queued", evaluation_id="open"))
-    await stage.publish(history("cancelled", attempt=2, evaluation_id="ended"))
-    assert [key for shard in stage.log.wake_ups for key in shard] == ["ended"]
+    harness = Harness()
+    await harness.publish(history("queued", evaluation_id="open"))
+    await harness.publish(history("cancelled", attempt=2, evaluation_id="ended"))
+    assert [key for shard in harness.log.wake_ups for key in shard] == ["ended"]
 
 
 async def test_an_ending_fences_the_owner() -> None:
     """Later appends of the owner are rejected."""
-    stage = Stage()
-    await stage.publish(history("queued"))
+    harness = Harness()
+    await harness.publish(history("queued"))
     claim, running = (
         EncodedEvent(event, encode(event)) for event in history("provisioning running", first=1)
     )
-    epoch = await stage.log.epoch(EVALUATION)
-    await stage.log.append([Append(EVALUATION, [claim], epoch)])
-    await stage.publish(history("cancelled", attempt=2), epoch="")
-    [reply] = await stage.log.append([Append(EVALUATION, [running], epoch)])
+    epoch = await harness.log.epoch(EVALUATION)
+    await harness.log.append([Append(EVALUATION, [claim], epoch)])
+    await harness.publish(history("cancelled", attempt=2), epoch="")
+    [reply] = await harness.log.append([Append(EVALUATION, [running], epoch)])
     assert not reply.results[0].acknowledged
 
 
 async def test_many_openings_are_published_in_several_round_trips() -> None:
     """Each opening is published exactly once."""
-    stage = Stage()
+    harness = Harness()
     many = [history("queued", evaluation_id=f"evaluation-{n:04}") for n in range(2 * CHUNK + 1)]
-    assert await stage.publish(*many) == len(many)
-    assert [task.evaluation_id for task in await stage.tasks()] == [each[0].evaluation_id for each in many]
+    assert await harness.publish(*many) == len(many)
+    assert [task.evaluation_id for task in await harness.tasks()] == [
+        each[0].evaluation_id for each in many
+    ]

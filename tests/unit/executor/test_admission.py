@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from executor.admission import Admitted
 from executor.lanes.permits import NO_PERMITS, Permits
 from taskqueue.tasks import QueueCounts
-from tests.unit.executor.stage import Stage, virtually
+from tests.unit.executor.harness import Harness, virtually
 from tests.waiting import until
 
 
@@ -30,17 +30,17 @@ class Budget:
         self.left += Counter(unused)
 
 
-async def filled(*batches: str) -> Stage:
-    stage = Stage()
+async def filled(*batches: str) -> Harness:
+    harness = Harness()
     for batch in batches:
-        await stage.register(batch)
+        await harness.register(batch)
         for number in range(10):
-            await stage.queue(f"{batch}-{number}", batch_id=batch)
-    return stage
+            await harness.queue(f"{batch}-{number}", batch_id=batch)
+    return harness
 
 
-async def ready(stage: Stage, batch: str) -> int:
-    [counts] = await stage.tasks.counts([batch])
+async def ready(harness: Harness, batch: str) -> int:
+    [counts] = await harness.tasks.counts([batch])
     assert counts == QueueCounts(ready=counts.ready)
     return counts.ready
 
@@ -48,28 +48,28 @@ async def ready(stage: Stage, batch: str) -> int:
 @virtually
 async def test_no_more_tasks_are_fetched_than_granted():
     """The rest stays in the queue for other executors."""
-    stage = await filled("a")
-    async with stage.executor(admission=Budget(a=3)):
+    harness = await filled("a")
+    async with harness.executor(admission=Budget(a=3)):
         await asyncio.sleep(5)
-        assert await ready(stage, "a") == 7
+        assert await ready(harness, "a") == 7
 
 
 @virtually
 async def test_slots_of_a_limited_batch_go_to_other_batches():
     """No slot waits for a limit."""
-    stage = await filled("limited", "free")
-    async with stage.executor(admission=Budget(limited=1, free=10)):
-        await until(lambda: stage.is_drained("free"))
+    harness = await filled("limited", "free")
+    async with harness.executor(admission=Budget(limited=1, free=10)):
+        await until(lambda: harness.is_drained("free"))
         await asyncio.sleep(1)
-        assert await ready(stage, "limited") == 9
+        assert await ready(harness, "limited") == 9
 
 
 @virtually
 async def test_grants_without_a_task_are_returned():
     """Polling an empty batch consumes no capacity."""
-    stage, budget = await filled("a"), Budget(a=10, empty=10)
-    await stage.register("empty")
-    async with stage.executor(admission=budget):
-        await until(lambda: stage.is_drained("a"))
+    harness, budget = await filled("a"), Budget(a=10, empty=10)
+    await harness.register("empty")
+    async with harness.executor(admission=budget):
+        await until(lambda: harness.is_drained("a"))
         await asyncio.sleep(10)
     assert budget.left == Counter(empty=10)

@@ -9,7 +9,7 @@ from executor.batch_runtime import BatchRuntime, Factories, RuntimeCache
 from executor.contract import ExecutionEnvironment, Permanent
 from taskqueue.batch_registry import BatchEntry
 from taskqueue.memory import MemoryBatchRegistry
-from tests.unit.executor.stage import FakeEvaluator, FakeTarget
+from tests.unit.executor.harness import FakeEvaluator, FakeTarget
 
 SPEC = BatchSpec(
     "batch",

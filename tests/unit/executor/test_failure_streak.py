@@ -6,7 +6,7 @@ from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog import payloads as p
 from executor.contract import Permanent
 from executor.failure_streak import HOLD, FailureStreaks
-from tests.unit.executor.stage import SETTINGS, Stage, raising, virtually
+from tests.unit.executor.harness import SETTINGS, Harness, raising, virtually
 from tests.waiting import until
 
 FAILED = p.Failed(p.ErrorDetail("error", "wrong key"))
@@ -42,14 +42,14 @@ def test_a_paused_batch_starts_from_zero() -> None:
 async def test_without_a_coordinator_starts_are_bounded_by_the_limit_and_the_slots() -> None:
     """The executor stops at the limit plus the attempts in flight."""
     spec = BatchSpec("batch", (TargetSpec("fake", "model"),), fail_fast_after=10)
-    stage = Stage(spec, replace(SETTINGS, slots=SLOTS))
-    stage.target.how = raising(Permanent("error", "wrong key"))
-    await stage.register()
+    harness = Harness(spec, replace(SETTINGS, slots=SLOTS))
+    harness.target.how = raising(Permanent("error", "wrong key"))
+    await harness.register()
     for n in range(100):
-        await stage.queue(f"e{n}")
-    begun = stage.loop.time()
-    async with stage.executor():
-        await until(lambda: stage.loop.time() > begun + HOLD - 0.2)
-        assert 10 <= len(stage.target.asked) <= 10 + 2 * SLOTS
-        await until(stage.is_drained, 60)
-    assert len(stage.target.asked) == 100
+        await harness.queue(f"e{n}")
+    begun = harness.loop.time()
+    async with harness.executor():
+        await until(lambda: harness.loop.time() > begun + HOLD - 0.2)
+        assert 10 <= len(harness.target.asked) <= 10 + 2 * SLOTS
+        await until(harness.is_drained, 60)
+    assert len(harness.target.asked) == 100

@@ -24,12 +24,12 @@ from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Delivery, Task
 from tests.builders import BATCH, CASE, event, records
 from tests.telemetry import measuring, tracing_spans
-from tests.unit.executor.stage import (
+from tests.unit.executor.harness import (
     ANSWER,
     SETTINGS,
     TARGET,
     FakeEvaluator,
-    Stage,
+    Harness,
     hang,
     judged_by,
     raising,
@@ -42,20 +42,20 @@ PROCESSED = "eval_worker_tasks_processed_total"
 METERED = TargetSpec("fake", "model", is_metered=True)
 
 
-async def work_off(stage: Stage, *evaluation_ids: str, **opening: Any) -> None:
-    await stage.register()
+async def work_off(harness: Harness, *evaluation_ids: str, **opening: Any) -> None:
+    await harness.register()
     for each in evaluation_ids:
-        await stage.queue(each, opening=p.Queued(case=CASE, **opening))
-    async with stage.executor():
-        await until(stage.is_drained, timeout=86_400)
+        await harness.queue(each, opening=p.Queued(case=CASE, **opening))
+    async with harness.executor():
+        await until(harness.is_drained, timeout=86_400)
 
 
 @virtually
 async def test_an_evaluation_is_counted_and_timed():
     """With the type of its target, and the metrics of the event queue."""
-    stage = Stage()
+    harness = Harness()
     with measuring() as measured:
-        await work_off(stage, "e-1", "e-2")
+        await work_off(harness, "e-1", "e-2")
     assert measured[PROCESSED, "success", "worker"] == 2
     assert measured.count("eval_worker_task_duration_ms", "fake", "worker") == 2
     assert measured.count("eval_event_queue_delay_ms") >= 1
@@ -77,9 +77,9 @@ def test_each_closing_event_has_its_status(error, retries, status):
 
     @virtually
     async def run() -> None:
-        stage = Stage()
-        stage.target.how = raising(error)
-        await work_off(stage, "e-1", retries=retries)
+        harness = Harness()
+        harness.target.how = raising(error)
+        await work_off(harness, "e-1", retries=retries)
 
     with measuring() as measured:
         run()
@@ -89,15 +89,15 @@ def test_each_closing_event_has_its_status(error, retries, status):
 @virtually
 async def test_a_time_out_and_a_fenced_attempt_have_a_status():
     """A fenced attempt is neither success nor failure."""
-    stage = Stage(BatchSpec("batch", (TARGET,), timeout=5.0))
-    stage.target.how = hang
+    harness = Harness(BatchSpec("batch", (TARGET,), timeout=5.0))
+    harness.target.how = hang
     with measuring() as measured:
-        await stage.register()
-        await stage.queue("slow", opening=p.Queued(case=CASE, retries=0))
-        await stage.queue("fenced", opening=p.Queued(case=CASE))
-        await stage.fence("fenced")
-        async with stage.executor():
-            await until(stage.is_drained, timeout=86_400)
+        await harness.register()
+        await harness.queue("slow", opening=p.Queued(case=CASE, retries=0))
+        await harness.queue("fenced", opening=p.Queued(case=CASE))
+        await harness.fence("fenced")
+        async with harness.executor():
+            await until(harness.is_drained, timeout=86_400)
     assert measured[PROCESSED, "timeout", "worker"] == 1
     assert measured[PROCESSED, "lost", "worker"] == 1
     assert measured["eval_event_refused_total", "fenced"] == 1
@@ -133,14 +133,14 @@ async def test_slots_and_the_oldest_task_are_gauges():
 async def test_an_active_task_has_its_attempt_deadline():
     """One call of the target and the slowest evaluator."""
     spec = BatchSpec("batch", (TARGET,), evaluators=judged_by("a", "b", timeout=7.0), timeout=50.0)
-    stage = Stage(spec)
-    stage.target.how = hang
-    await stage.register()
-    await stage.queue("e-1")
-    async with stage.executor() as executor:
-        await until(lambda: stage.target.asked, timeout=86_400)
+    harness = Harness(spec)
+    harness.target.how = hang
+    await harness.register()
+    await harness.queue("e-1")
+    async with harness.executor() as executor:
+        await until(lambda: harness.target.asked, timeout=86_400)
         assert [(task.deadline, task.mode) for task in executor.slot_pool] == [(57.0, "fake")]
-        await until(stage.is_drained, timeout=86_400)
+        await until(harness.is_drained, timeout=86_400)
 
 
 @virtually
@@ -148,12 +148,12 @@ async def test_the_depth_of_the_event_queue_is_a_gauge():
     """Events that the log has not acknowledged, and the bytes they hold."""
     with measuring() as before:  # event queues of this process that were never closed
         pass
-    stage = Stage()
-    await stage.register()
-    await stage.queue("e-1")
-    stage.target.how = hang
-    async with stage.executor():
-        await until(lambda: stage.target.asked, timeout=86_400)
+    harness = Harness()
+    await harness.register()
+    await harness.queue("e-1")
+    harness.target.how = hang
+    async with harness.executor():
+        await until(lambda: harness.target.asked, timeout=86_400)
         with measuring() as measured:
             pass
         added = {
@@ -162,9 +162,9 @@ async def test_the_depth_of_the_event_queue_is_a_gauge():
         }
         assert added["eval_event_queue_bytes"] > 600
         assert added["eval_event_queue_depth"] in (0, 1)
-        await stage.fence("e-1")
-        stage.target.how = raising(Permanent("over", ""))
-        await stage.batch_registry.unregister(BATCH)
+        await harness.fence("e-1")
+        harness.target.how = raising(Permanent("over", ""))
+        await harness.batch_registry.unregister(BATCH)
 
 
 def test_programs_and_kills_are_counted():
@@ -195,22 +195,22 @@ def test_grants_refusals_and_waits_of_a_lane_are_counted():
 @virtually
 async def test_the_lanes_of_an_executor_are_counted():
     """Permits, and throttled calls."""
-    stage = Stage(BatchSpec("batch", (METERED,)))
-    stage.lanes = MemoryLanes(stage.clock)
-    stage.uses = {"model": LaneUse("shared", LanePolicy(rpm=6_000))}
-    stage.target.how = raising(RateLimited("slower"))
-    await stage.register()
+    harness = Harness(BatchSpec("batch", (METERED,)))
+    harness.lanes = MemoryLanes(harness.clock)
+    harness.uses = {"model": LaneUse("shared", LanePolicy(rpm=6_000))}
+    harness.target.how = raising(RateLimited("slower"))
+    await harness.register()
     with measuring() as measured:
-        await stage.queue("e-1")
-        async with stage.executor():
-            await until(lambda: _is_done(stage), timeout=86_400)
+        await harness.queue("e-1")
+        async with harness.executor():
+            await until(lambda: _is_done(harness), timeout=86_400)
     assert measured["eval_rate_limit_acquired_total", "shared"] >= 1
     assert measured["eval_rate_limit_throttled_total", "shared"] == 1
 
 
-async def _is_done(stage: Stage) -> bool:
-    [counts] = await stage.tasks.counts([queue_name(BATCH, "target-0")])
-    return counts.is_drained and bool(stage.target.asked)
+async def _is_done(harness: Harness) -> bool:
+    [counts] = await harness.tasks.counts([queue_name(BATCH, "target-0")])
+    return counts.is_drained and bool(harness.target.asked)
 
 
 class Views:
@@ -260,21 +260,21 @@ async def test_lanes_are_read_only_while_metrics_are_collected():
         running.cancel()
 
 
-async def traced(stage: Stage, evaluation_id: str, *, traceparent: str | None = TRACEPARENT) -> None:
+async def traced(harness: Harness, evaluation_id: str, *, traceparent: str | None = TRACEPARENT) -> None:
     opening = replace(event(p.Queued(case=CASE), evaluation_id=evaluation_id), traceparent=traceparent)
-    await stage.log.append([Append(evaluation_id, records([opening]), epoch="")])
-    await stage.tasks.enqueue(BATCH, Task(evaluation_id, 1))
+    await harness.log.append([Append(evaluation_id, records([opening]), epoch="")])
+    await harness.tasks.enqueue(BATCH, Task(evaluation_id, 1))
 
 
 @virtually
 async def test_a_traced_evaluation_has_its_spans():
     """From the opening to the ack, all in the trace of its opening."""
-    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
-    await stage.register()
+    harness = Harness(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
+    await harness.register()
     with tracing_spans() as spans:
-        await traced(stage, "e-1")
-        async with stage.executor():
-            await until(stage.is_drained, timeout=86_400)
+        await traced(harness, "e-1")
+        async with harness.executor():
+            await until(harness.is_drained, timeout=86_400)
     found = {each.name: each for each in spans}
     assert found.keys() == {
         "eval.queue.consume",
@@ -309,28 +309,28 @@ async def test_a_traced_evaluation_has_its_spans():
 @virtually
 async def test_events_of_a_traced_evaluation_carry_its_traceparent_on():
     """All but the claim, which precedes the replay of the opening."""
-    stage = Stage()
-    await stage.register()
-    await traced(stage, "traced")
-    await traced(stage, "not", traceparent=None)
-    async with stage.executor():
-        await until(stage.is_drained, timeout=86_400)
-    carried = [each.traceparent for each in await stage.events("traced")]
+    harness = Harness()
+    await harness.register()
+    await traced(harness, "traced")
+    await traced(harness, "not", traceparent=None)
+    async with harness.executor():
+        await until(harness.is_drained, timeout=86_400)
+    carried = [each.traceparent for each in await harness.events("traced")]
     assert carried == [TRACEPARENT, None, TRACEPARENT, TRACEPARENT, TRACEPARENT]
-    assert not any(b"traceparent" in encode(each) for each in await stage.events("not"))
+    assert not any(b"traceparent" in encode(each) for each in await harness.events("not"))
 
 
 @virtually
 async def test_a_dead_letter_and_a_task_taken_over_have_their_spans():
     """Dead-lettered; and claimed as stalled: from which executor, by which."""
-    stage = Stage(settings=replace(SETTINGS, slots=1))
-    stage.target.how = raising(Permanent("no", "sk-secret"))
-    await stage.register()
+    harness = Harness(settings=replace(SETTINGS, slots=1))
+    harness.target.how = raising(Permanent("no", "sk-secret"))
+    await harness.register()
     with tracing_spans() as spans:
-        await traced(stage, "e-1")
-        await stage.tasks.consume("worker-0-0badcafe", {BATCH: 1}, block=SETTINGS.timings.block)
-        async with stage.executor():
-            await until(stage.is_drained, timeout=86_400)
+        await traced(harness, "e-1")
+        await harness.tasks.consume("worker-0-0badcafe", {BATCH: 1}, block=SETTINGS.timings.block)
+        async with harness.executor():
+            await until(harness.is_drained, timeout=86_400)
     found = {each.name: dict(each.attributes or {}) for each in spans}
     claim = {"task_id": "e-1@1", "from_worker": "worker-0", "to_worker": "worker-1"}
     assert found["eval.queue.claim_stalled"] == claim
@@ -342,16 +342,16 @@ async def test_a_dead_letter_and_a_task_taken_over_have_their_spans():
 @virtually
 async def test_a_permit_has_its_span():
     """With lane, tokens and wait."""
-    stage = Stage(BatchSpec("batch", (METERED,)))
-    stage.lanes = MemoryLanes(stage.clock)
-    stage.uses = {"model": LaneUse("lane", LanePolicy(rpm=6_000, tpm=60_000), estimate=12.0)}
-    await stage.register()
+    harness = Harness(BatchSpec("batch", (METERED,)))
+    harness.lanes = MemoryLanes(harness.clock)
+    harness.uses = {"model": LaneUse("lane", LanePolicy(rpm=6_000, tpm=60_000), estimate=12.0)}
+    await harness.register()
     with tracing_spans() as spans:
         opening = replace(event(p.Queued(case=CASE), evaluation_id="e-1"), traceparent=TRACEPARENT)
-        await stage.log.append([Append("e-1", records([opening]), epoch="")])
-        await stage.tasks.enqueue(queue_name(BATCH, "target-0"), Task("e-1", 1))
-        async with stage.executor():
-            await until(lambda: _is_done(stage), timeout=86_400)
+        await harness.log.append([Append("e-1", records([opening]), epoch="")])
+        await harness.tasks.enqueue(queue_name(BATCH, "target-0"), Task("e-1", 1))
+        async with harness.executor():
+            await until(lambda: _is_done(harness), timeout=86_400)
     [acquired] = [each for each in spans if each.name == "eval.rate_limiter.acquire"]
     attributes = dict(acquired.attributes or {})
     assert (attributes["lane"], attributes["tokens_requested"]) == ("lane", 12.0)
@@ -361,14 +361,14 @@ async def test_a_permit_has_its_span():
 @virtually
 async def test_a_fault_of_an_evaluator_is_in_its_span():
     """And the status in that of the attempt."""
-    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
-    stage.evaluators["judge"] = FakeEvaluator(raising(Transient("blip", "sk-secret")))
-    stage.target.how = _with(ANSWER)
-    await stage.register()
+    harness = Harness(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
+    harness.evaluators["judge"] = FakeEvaluator(raising(Transient("blip", "sk-secret")))
+    harness.target.how = _with(ANSWER)
+    await harness.register()
     with tracing_spans() as spans:
-        await traced(stage, "e-1")
-        async with stage.executor():
-            await until(stage.is_drained, timeout=86_400)
+        await traced(harness, "e-1")
+        async with harness.executor():
+            await until(harness.is_drained, timeout=86_400)
     [judging] = [each for each in spans if each.name == "eval.worker.evaluate"]
     assert judging.status.description == "Transient"
 

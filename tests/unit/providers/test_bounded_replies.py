@@ -84,10 +84,10 @@ def test_codings_are_undone_however_the_body_is_cut(data: bytes, codings: list[s
     body = data
     for coding in codings:
         body = ENCODERS[coding](body)
-    stages = Decompressor(", ".join(codings), limit=10_000)
+    decompressor = Decompressor(", ".join(codings), limit=10_000)
     pieces = [body[start : start + cut] for start in range(0, len(body), cut)]
-    assert b"".join(part for piece in pieces for part in stages.feed(piece)) == data
-    stages.check_end()
+    assert b"".join(part for piece in pieces for part in decompressor.feed(piece)) == data
+    decompressor.check_end()
 
 
 def test_deflate_without_its_header_is_read() -> None:
@@ -101,9 +101,9 @@ def test_output_that_remains_after_a_full_piece_is_read(
     size: int, encode: Callable[[bytes], bytes]
 ) -> None:
     """The input can be consumed before all of its output has been taken."""
-    stages = Decompressor("deflate", 10 * PIECE)
-    assert sum(len(piece) for piece in stages.feed(encode(b"x" * size))) == size
-    stages.check_end()
+    decompressor = Decompressor("deflate", 10 * PIECE)
+    assert sum(len(piece) for piece in decompressor.feed(encode(b"x" * size))) == size
+    decompressor.check_end()
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_a_bomb_is_stopped_at_the_limit(coding: str, bomb: bytes) -> None:
 
 def test_bytes_after_the_end_of_a_gzip_stream_are_dropped() -> None:
     """zlib would keep them all."""
-    stages = Decompressor("gzip", 1_000)
-    whole = list(stages.feed(gzip.compress(b"end", mtime=0)))
+    decompressor = Decompressor("gzip", 1_000)
+    whole = list(decompressor.feed(gzip.compress(b"end", mtime=0)))
     tracemalloc.start()
     for _ in range(100):
-        assert not list(stages.feed(b"x" * 100_000))
+        assert not list(decompressor.feed(b"x" * 100_000))
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     tracemalloc.stop()
     assert whole == [b"end"]

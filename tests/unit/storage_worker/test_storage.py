@@ -11,7 +11,7 @@ from eventlog.timeline import Cursor
 from storage_worker.gaps import BreakerLimits, GapBreaker
 from storage_worker.wake_ups import WakeUpBatch, parse_wake_ups
 from tests.builders import EVALUATION, event, history, records
-from tests.storing import GAP_TIMEOUT, GAP_WARNING, PATIENCE, World
+from tests.storing import GAP_POLICY, GAP_TIMEOUT, GAP_WARNING, World
 
 STRAIGHT = "queued provisioning running responded scored completed"
 MOMENT = timedelta(milliseconds=1)
@@ -131,7 +131,7 @@ async def test_degraded_ordering_bridges_at_once(world):
     """With `degraded` ordering gaps are bridged without waiting."""
     queued, *_, completed = history(STRAIGHT)
     world.xadd(queued, completed)
-    await process(world, patience=PATIENCE.degraded())
+    await process(world, gap_policy=GAP_POLICY.degraded())
     assert world.tables.bridges == {(EVALUATION, 1, 5): (range(1, 5),)}
 
 

@@ -22,7 +22,7 @@ from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
 from tests.dumps import memory_dump
 from tests.jumbled import arrivals, in_order, lives
-from tests.storing import PATIENCE, World
+from tests.storing import GAP_POLICY, World
 
 # Any order, any duplicates, any split, any number of workers.
 
@@ -147,7 +147,7 @@ class Scene:
         self.alive = [actor for actor in range(3) if self.step(actor)]
 
     def worker(self) -> Storage:
-        return Storage(SteppedLog(self.world.log), self.tables, PATIENCE)
+        return Storage(SteppedLog(self.world.log), self.tables, GAP_POLICY)
 
     async def write(self, events: Sequence[Event]) -> None:
         for each in events:

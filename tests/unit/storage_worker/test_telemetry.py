@@ -201,7 +201,7 @@ async def test_a_server_that_does_not_respond_is_reported(world):
 async def test_degraded_ordering_is_reported(world):
     """The gauge is 1 for a gap time-out of zero, and else 0."""
     for timeout, degraded in ((GAP_TIMEOUT, 0), (timedelta(0), 1)):
-        storage = world.storage(patience=GapPolicy(timeout, GAP_WARNING))
+        storage = world.storage(gap_policy=GapPolicy(timeout, GAP_WARNING))
         with GAUGES.registered(storage.metrics), measuring() as measured:
             pass
         assert measured.gauge("eval_storage_degraded") == degraded

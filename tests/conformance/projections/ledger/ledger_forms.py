@@ -185,7 +185,7 @@ async def publish(form: LedgerForm, last: int, *, size: int = 1, epochs: Sequenc
 
 async def state_of(form: LedgerForm, number: int) -> EvaluationState:
     """Read the state of one evaluation."""
-    [found] = await form.ledger.standings([key(number)])
+    [found] = await form.ledger.evaluation_states([key(number)])
     return found
 
 

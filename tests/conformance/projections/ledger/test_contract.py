@@ -71,7 +71,7 @@ async def test_a_source_that_fails_half_way_stores_nothing(ledgers, handed_in):
     with pytest.raises(ZeroDivisionError):
         await ledgers.ledger.accept(NewBatch(B, SPEC), source(), now=NOW)
     assert await ledgers.ledger.batch(B) is None
-    assert await ledgers.ledger.standings([key(1)]) == []
+    assert await ledgers.ledger.evaluation_states([key(1)]) == []
     assert await ledgers.total() == Progress()
     await accept(ledgers, accepted(1))
 
@@ -82,7 +82,7 @@ async def test_the_same_batch_is_not_accepted_twice(ledgers):
     with pytest.raises(BatchExists):
         await ledgers.ledger.accept(NewBatch(B, SPEC), one_by_one([accepted(2)]), now=NOW)
     assert await batch_of(ledgers) == before
-    assert await ledgers.ledger.standings([key(2)]) == []
+    assert await ledgers.ledger.evaluation_states([key(2)]) == []
 
 
 async def test_the_id_of_an_external_batch_is_taken(ledgers):
@@ -282,8 +282,8 @@ async def test_a_batch_is_led_only_by_its_run(ledgers):
     await ledgers.ledger.assign_run(B, "run-1", by="ada", reason="run run-1")
     assert [batch.batch_id for batch in await ledgers.ledger.unfinished("run-1")] == [B]
     assert await ledgers.ledger.unfinished() == await ledgers.ledger.unfinished("run-2") == []
-    assert await ledgers.ledger.led_elsewhere([B, "unknown"]) == {B}
-    assert await ledgers.ledger.led_elsewhere([B], "run-1") == set()
+    assert await ledgers.ledger.owned_by_other_runs([B, "unknown"]) == {B}
+    assert await ledgers.ledger.owned_by_other_runs([B], "run-1") == set()
     await ledgers.ledger.assign_run(B, "run-2", by="bob", reason="run run-2")
     assert [batch.run_id for batch in await ledgers.ledger.unfinished("run-2")] == ["run-2"]
     assert await ledgers.ledger.unfinished("run-1") == []
@@ -308,6 +308,6 @@ async def test_a_run_pauses_a_batch_only_while_it_serves_it(ledgers):
 async def test_a_finished_batch_belongs_to_no_run(ledgers):
     """Any coordinator can clean up an ended batch, whichever run it belonged to."""
     await ledgers.ledger.accept(NewBatch(B, SPEC, run_id="run-1"), one_by_one([]), now=NOW)
-    assert await ledgers.ledger.led_elsewhere([B]) == {B}
+    assert await ledgers.ledger.owned_by_other_runs([B]) == {B}
     assert await ledgers.ledger.finish(B)
-    assert await ledgers.ledger.led_elsewhere([B]) == set()
+    assert await ledgers.ledger.owned_by_other_runs([B]) == set()

@@ -129,9 +129,9 @@ async def test_unrecorded_spend_counts_against_the_budget(ledgers):
     batch = NewBatch(B, SPEC, max_cost_usd=Decimal(1))
     await ledgers.ledger.accept(batch, one_by_one([accepted(1)]), now=NOW)
     await store(ledgers, 1, CLAIM, RUNNING, ANSWER)
-    await ledgers.ledger.note_unrecorded(B, Decimal("0.25"), 5)
-    await ledgers.ledger.note_unrecorded(B, Decimal("0.20"), 9)
-    await ledgers.ledger.note_next(B, Decimal("0.7"), 40)
+    await ledgers.ledger.set_unrecorded_spend(B, Decimal("0.25"), 5)
+    await ledgers.ledger.set_unrecorded_spend(B, Decimal("0.20"), 9)
+    await ledgers.ledger.set_next_call_cost(B, Decimal("0.7"), 40)
     spent, unknown = (Decimal("0.35"), 16), (Decimal("0.25"), 9)
     assert (await batch_of(ledgers)).budget == Budget(
         Decimal(1), None, *spent, Decimal("0.7"), 40, *unknown

@@ -224,7 +224,7 @@ async def test_an_unpublished_attempt_is_closed_with_the_next(ledgers):
     events = [*(fact(each, 1, place) for place, each in enumerate(carried_on, 1)), fact(SCORING, 2, 0)]
     [opened] = await ledgers.ledger.open_attempts([key(1)], lambda *_: AttemptOpening(events, "01-1"))
     assert [event.key for event, _ in opened.events] == [(2, 0)]
-    [one] = await ledgers.ledger.standings([key(1)])
+    [one] = await ledgers.ledger.evaluation_states([key(1)])
     logged = await ledgers.ledger.stored([one.row])
     assert sorted(logged[key(1)]) == [(1, 0), (1, 1), (1, 2), (1, 3), (2, 0)]
     assert float((await batch_of(ledgers)).spent_usd) == 0.5

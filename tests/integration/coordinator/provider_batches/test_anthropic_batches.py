@@ -222,9 +222,9 @@ async def test_unclaimed_evaluations_are_moved_to_provider_batches(here: House, 
         return sim.stats.batch_requests == 6
 
     await until(are_asked)
-    standing = await here.states(B)
-    assert [standing[number - 1] for number in rest] == ["2 queued"] * 6
-    assert [standing[number - 1] for number in begun] == ["1 provisioning"] * 2
+    state = await here.states(B)
+    assert [state[number - 1] for number in rest] == ["2 queued"] * 6
+    assert [state[number - 1] for number in begun] == ["1 provisioning"] * 2
     keys = [evaluation_id(B, number) for number in rest]
     lives = [await here.log.redis.ttl(events_key(shard_of(key, here.log.shards), key)) for key in keys]
     assert all(0 < life <= EXPIRY_SECONDS for life in lives)

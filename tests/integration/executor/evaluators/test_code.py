@@ -123,7 +123,7 @@ def test_a_program_that_can_not_prove_its_end_is_refused(interpreter: list[Any])
         CODE.check({"interpreter": interpreter, "program": "{output}"})
 
 
-async def test_without_walls_an_early_end_fails_as_well() -> None:
+async def test_without_a_sandbox_an_early_end_fails_as_well() -> None:
     """The driver and its channel do not depend on bubblewrap."""
     made = CODE.make("tests", {"program": "{output}"}, ExecutionEnvironment())
     sandbox = Sandbox(allow_unsandboxed=True, bubblewrap="no-such-bubblewrap")

@@ -16,13 +16,13 @@ import pytest
 
 from executor.contract import Transient
 from executor.sandbox.assembly import assembled
-from executor.sandbox.bubblewrap_options import PrivilegeMode, walls
+from executor.sandbox.bubblewrap_options import PrivilegeMode, isolation_options
 from executor.sandbox.bubblewrap_status import BubblewrapStatus
 from executor.sandbox.init import INIT
 from executor.sandbox.job import SandboxJob
 from executor.sandbox.orphans import kill_orphans
 from executor.sandbox.pid_namespace import PidNamespace
-from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, ProbeResult, trouble_with
+from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, ProbeResult, failure_of
 from executor.sandbox.sandbox import Sandbox
 from tests.integration.sandboxed import PREFIXES, PRIVILEGE_MODES, needs_sandbox
 from tests.integration.takeover import TAKEOVER
@@ -201,7 +201,7 @@ def test_the_self_test_refuses_a_first_process_that_can_be_traced(monkeypatch: p
     """A readable executable makes one; so does the setting fs.suid_dumpable=1, which the refusal names."""
 
     def readable(*arguments: Any) -> list[str]:
-        return ["0555" if option == "0111" else option for option in walls(*arguments)]
+        return ["0555" if option == "0111" else option for option in isolation_options(*arguments)]
 
-    monkeypatch.setattr("executor.sandbox.assembly.walls", readable)
-    assert "suid_dumpable" in trouble_with(BUBBLEWRAP, PrivilegeMode.USER_NAMESPACE)
+    monkeypatch.setattr("executor.sandbox.assembly.isolation_options", readable)
+    assert "suid_dumpable" in failure_of(BUBBLEWRAP, PrivilegeMode.USER_NAMESPACE)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from executor.sandbox import probe as probing
-from executor.sandbox.bubblewrap_options import confined, walls
+from executor.sandbox.bubblewrap_options import confined, isolation_options
 from executor.sandbox.job import SandboxOutcome
 from executor.sandbox.limit_checks import EXCESSES, REFUSED
 from executor.sandbox.probe import BUBBLEWRAP, inspect
@@ -31,7 +31,7 @@ def without_limits(command: Options) -> Options:
     return [word for word in command if not word.startswith(("--as=", "--nproc=", "--fsize="))]
 
 
-WALLS = {
+CHECKS = {
     "network": without("--unshare-net"),
     "files": with_("--bind", "/tmp", "/tmp"),
     "other processes": without("--unshare-pid", "--as-pid-1"),
@@ -40,13 +40,16 @@ WALLS = {
 
 @needs_sandbox
 @pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
-@pytest.mark.parametrize("wall", WALLS)
-def test_a_missing_wall_is_found(monkeypatch: pytest.MonkeyPatch, privilege_mode: Any, wall: str) -> None:
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_missing_option_fails(monkeypatch: pytest.MonkeyPatch, privilege_mode: Any, check: str) -> None:
     """Without one of bubblewrap's options the error names the missing isolation and the evidence."""
-    monkeypatch.setattr("executor.sandbox.assembly.walls", lambda *given: WALLS[wall](walls(*given)))
+    monkeypatch.setattr(
+        "executor.sandbox.assembly.isolation_options",
+        lambda *given: CHECKS[check](isolation_options(*given)),
+    )
     found = inspect(BUBBLEWRAP, privilege_mode)
-    assert found.trouble, wall
-    assert not found.walls or wall in {check.name for check in found.walls if not check.held}, found
+    assert found.failure, check
+    assert not found.checks or check in {check.name for check in found.checks if not check.held}, found
 
 
 @needs_sandbox
@@ -55,7 +58,7 @@ def test_a_missing_filter_is_found(monkeypatch: pytest.MonkeyPatch, privilege_mo
     """Without the filter of system calls, sockets of other families open."""
     monkeypatch.setattr("executor.sandbox.assembly._FILTERS", {False: b"", True: b""})
     found = inspect(BUBBLEWRAP, privilege_mode)
-    assert {"address families", "privileges"} <= {check.name for check in found.walls if not check.held}
+    assert {"address families", "privileges"} <= {check.name for check in found.checks if not check.held}
 
 
 @needs_sandbox
@@ -64,13 +67,16 @@ def test_missing_limits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "executor.sandbox.assembly.confined", lambda *given: without_limits(confined(*given))
     )
-    assert "limits: RLIMIT_" in inspect(BUBBLEWRAP, PRIVILEGE_MODES[0]).trouble
+    assert "limits: RLIMIT_" in inspect(BUBBLEWRAP, PRIVILEGE_MODES[0]).failure
 
 
 @needs_sandbox
-def test_a_sandbox_with_an_open_wall_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sandbox_with_a_failed_check_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the missing isolation, and the command that tests it."""
-    monkeypatch.setattr("executor.sandbox.assembly.walls", lambda *given: WALLS["network"](walls(*given)))
+    monkeypatch.setattr(
+        "executor.sandbox.assembly.isolation_options",
+        lambda *given: CHECKS["network"](isolation_options(*given)),
+    )
     probing.probe.cache_clear()
     try:
         refusal = Sandbox().check()

@@ -78,7 +78,7 @@ def test_groups_of_killed_executors_are_removed(delegated: str) -> None:
     )
     abandoned.mkdir()
     live.mkdir()
-    assert DelegatedCgroup(Path(delegated)).trouble == ""
+    assert DelegatedCgroup(Path(delegated)).failure == ""
     assert (abandoned.exists(), live.exists()) == (False, True)
     live.rmdir()
 

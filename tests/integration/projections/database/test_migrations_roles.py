@@ -17,7 +17,7 @@ from projections.database.readiness import prepare
 from projections.store.postgres import PostgresStore
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
-from tests.storing import PATIENCE, World
+from tests.storing import GAP_POLICY, World
 
 ROLES = ("scoreline_reader", "scoreline_storage", "scoreline_coordinator", "scoreline_migrator")
 FACTS = ("events", "gap_bridges", "quarantine")
@@ -164,7 +164,7 @@ async def test_the_storage_role_suffices_for_a_storage_worker(url):
     world.xadd(queued, completed)
     world.xadd_fields("garbled", b"event", b"garbage")
     async with pool_of(url, "scoreline_storage") as pool:
-        storage = Storage(world.log, PostgresStore(pool), PATIENCE.degraded())
+        storage = Storage(world.log, PostgresStore(pool), GAP_POLICY.degraded())
         await storage.store([EVALUATION, "gapped", "garbled"])
         await storage.store([EVALUATION])
         world.xadd(*history("provisioning running completed", attempt=2, first=1))
@@ -186,4 +186,4 @@ async def test_the_reader_role_cannot_commit(url):
         assert await tables.rows([EVALUATION]) == {}
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await tables.months(["batch-1"])
-        await Storage(log, tables, PATIENCE).store([EVALUATION])
+        await Storage(log, tables, GAP_POLICY).store([EVALUATION])

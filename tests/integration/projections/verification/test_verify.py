@@ -21,7 +21,7 @@ from storage_worker.storage import Storage
 from tests.builders import BATCH, history
 from tests.integration.place import Place, life, place
 from tests.integration.worker import Started, alive, ended_in_any_case
-from tests.storing import PATIENCE, store_badly
+from tests.storing import GAP_POLICY, store_badly
 from tests.waiting import until
 
 
@@ -282,5 +282,5 @@ async def test_a_worker_that_counts_twice_is_reported(here: Place, postgres_url:
     """Verification counts again and does not use the stored counters."""
     async with make_pool(postgres_url, size=1) as pool:
         here.world.xadd(*life(1))
-        await Storage(here.world.log, Miscounting(pool), PATIENCE).store(["evaluation-1"])
+        await Storage(here.world.log, Miscounting(pool), GAP_POLICY).store(["evaluation-1"])
     assert "total" in {difference.column for difference in await here.differences()}

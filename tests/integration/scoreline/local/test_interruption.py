@@ -23,7 +23,7 @@ from scoreline.reports.fleet_status import fleet_reader
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.startup_interrupt import INTERRUPTED
-from tests.integration.scoreline.batch_stage import stage
+from tests.integration.scoreline.batch_harness import harness
 from tests.waiting import until
 
 INTERRUPTS = 100
@@ -68,7 +68,7 @@ async def test_no_interrupt_is_lost(redis_url: str, postgres_url: str, tmp_path:
     """A hundred signals at random moments, most within a query: each stops the run and pauses the batch."""
     random, servers = Random(20), Servers(redis_url, postgres_url)
     loop = asyncio.get_running_loop()
-    async with stage(postgres_url, redis_url) as here:
+    async with harness(postgres_url, redis_url) as here:
         await here.submit("nightly", ["queued"] * 3)
         for _ in range(INTERRUPTS):
             await here.place.conn.execute(AGAIN)
@@ -86,7 +86,7 @@ async def test_a_run_that_was_replaced_pauses_nothing(
     redis_url: str, postgres_url: str, tmp_path: Path
 ) -> None:
     """Another command has taken over the batch: this one exits with 4, also after an interrupt."""
-    async with stage(postgres_url, redis_url) as here:
+    async with harness(postgres_url, redis_url) as here:
         await here.submit("nightly", ["queued"])
         await here.place.conn.execute("UPDATE batches SET run_id = 'run-2'")
         with Interruption() as interruption:
@@ -105,7 +105,7 @@ async def test_a_batch_that_completed_before_its_pause_is_reported(
     redis_url: str, postgres_url: str, tmp_path: Path
 ) -> None:
     """The interrupt came first, and nothing is left to pause: the run ends like any finished batch."""
-    async with stage(postgres_url, redis_url) as here:
+    async with harness(postgres_url, redis_url) as here:
         await here.submit("nightly", ["passed"] * 3)
         await here.change("nightly", f"state = 'completed', finished_at = now(), run_id = '{RUN}'")
         with Interruption() as interruption:
@@ -121,14 +121,14 @@ async def test_an_interrupt_ends_a_run_while_postgres_hangs(
     redis_url: str, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A query that never returns delays neither message nor exit; the output names what is unknown."""
-    monkeypatch.setattr("scoreline.local.run_pause.PATIENCE", 0.5)
+    monkeypatch.setattr("scoreline.local.run_pause.TIMEOUT", 0.5)
     monkeypatch.setattr("scoreline.local.supervisor.ABANDONED", 0.2)
 
     async def waiting() -> bool:
         with psycopg.connect(postgres_url) as conn:
             return conn.execute(BLOCKED).fetchone() is not None
 
-    async with stage(postgres_url, redis_url) as here:
+    async with harness(postgres_url, redis_url) as here:
         await here.submit("nightly", ["queued"])
         with Interruption() as interruption:
             run = driving(Servers(redis_url, postgres_url), tmp_path, interruption)

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from grafana.catalogue import DASHBOARDS
+from scoreline.command_error import CommandError
 from scoreline.local.observe.run import run_observe
-from scoreline.problem import Problem
 from tests.acceptance.batch_commands import gone
 from tests.integration.worker import SCORELINE, environment, scoreline
 from tests.waiting import until
 
-PATIENCE = 240
+TIMEOUT = 240
 
 needs_prometheus = pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs prometheus")
 
 
 @needs_prometheus
-@pytest.mark.timeout(PATIENCE + 60)
+@pytest.mark.timeout(TIMEOUT + 60)
 def test_every_panel_shows_something_after_a_real_run(
     tmp_path: Path, redis_url: str, postgres_url: str
 ) -> None:
@@ -43,7 +43,7 @@ def test_every_panel_shows_something_after_a_real_run(
         capture_output=True,
         text=True,
         env=environment(**environ),
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     document = json.loads(ran.stdout or "{}")
@@ -59,7 +59,7 @@ def test_without_prometheus_the_error_names_the_remedy(
 ) -> None:
     """The error comes before anything is started."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Problem, match="apt install prometheus"):
+    with pytest.raises(CommandError, match="apt install prometheus"):
         run_observe(as_json=False, keep=False)
     assert list(tmp_path.iterdir()) == []
 

@@ -19,8 +19,8 @@ FIRST = evaluation_id("nightly", 1)
 
 async def logged(here: House, number: int = 1) -> dict[tuple[int, int], Event]:
     """Return all events of an evaluation."""
-    [standing] = await here.ledger.standings([evaluation_id("nightly", number)])
-    return dict((await here.ledger.stored([standing.row]))[standing.row.evaluation_id])
+    [state] = await here.ledger.evaluation_states([evaluation_id("nightly", number)])
+    return dict((await here.ledger.stored([state.row]))[state.row.evaluation_id])
 
 
 def named(spans: Sequence[ReadableSpan], name: str) -> list[ReadableSpan]:

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from eventlog import payloads as p
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from tests.builders import history
-from tests.integration.scoreline.batch_stage import Stage, spec, stage
+from tests.integration.scoreline.batch_harness import Harness, harness, spec
 
 
 @pytest.fixture
-async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
-    async with stage(postgres_url, redis_url) as made:
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Harness]:
+    async with harness(postgres_url, redis_url) as made:
         yield made
 
 
@@ -20,7 +20,7 @@ def cases(*names: str) -> list[p.Case]:
     return [p.Case(id=name) for name in names]
 
 
-async def test_flips_are_matched_by_case_id(here: Stage) -> None:
+async def test_flips_are_matched_by_case_id(here: Harness) -> None:
     """Cases are paired by id, whatever their order, and unpaired cases are counted."""
     await here.submit(
         "a", ["passed", "failed", "passed", "passed", "passed"], cases=cases("1", "2", "3", "4", "gone")
@@ -48,7 +48,7 @@ async def test_flips_are_matched_by_case_id(here: Stage) -> None:
     assert (found["p_value"], found["pass_rate_difference"], found["score_difference"]) == (1.0, -0.25, 0.0)
 
 
-async def test_newly_failing_cases_are_listed_first(here: Stage) -> None:
+async def test_newly_failing_cases_are_listed_first(here: Harness) -> None:
     """The text has intervals and the p-value; `--limit` restricts the listing, not the counts."""
     names = cases(*(f"case-{number}" for number in range(8)))
     await here.submit("a", ["passed"] * 7 + ["failed"], cases=names)
@@ -64,7 +64,7 @@ async def test_newly_failing_cases_are_listed_first(here: Stage) -> None:
     assert "case-2 " not in text
 
 
-async def test_a_batch_compared_with_itself_has_no_flips(here: Stage) -> None:
+async def test_a_batch_compared_with_itself_has_no_flips(here: Harness) -> None:
     """A batch equals itself, and `--fail-on-regression` exits with 101 only for a worse one."""
     await here.submit("a", ["passed", "failed"])
     [found] = await here.documents("compare", "a", "a")
@@ -74,7 +74,7 @@ async def test_a_batch_compared_with_itself_has_no_flips(here: Stage) -> None:
     assert (found["pairs"], found["flips"], found["p_value"]) == (2, [], 1.0)
 
 
-async def test_variants_are_paired_by_target(here: Stage) -> None:
+async def test_variants_are_paired_by_target(here: Harness) -> None:
     """Two variants against one: the target's name decides, and the unpaired variant is listed."""
     await here.submit("a", ["passed", "passed"], about=spec("small", "large"), variants=2)
     await here.submit("b", ["passed", "failed"], about=spec("large"))
@@ -85,11 +85,11 @@ async def test_variants_are_paired_by_target(here: Stage) -> None:
     assert "only in the first, not compared: small" in (await here.run("compare", "a", "b")).stdout
     await here.submit("c", ["passed"], about=spec("other", prompts=("repeat {input}",)))
     ran = await here.run("compare", "a", "c")
-    assert isinstance(ran.exception, Problem)
+    assert isinstance(ran.exception, CommandError)
     assert "no variant in common: small, large there, other here" in str(ran.exception)
 
 
-async def test_external_batches_are_paired_by_the_cases_in_their_events(here: Stage) -> None:
+async def test_external_batches_are_paired_by_the_cases_in_their_events(here: Harness) -> None:
     """Repeated cases are paired in the order of their evaluations."""
     for batch_id, verdicts in {"x": ("passed", "passed"), "y": ("passed", "failed")}.items():
         for number, verdict in enumerate(verdicts):

@@ -14,24 +14,24 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # pyarrow ships no
 import pytest
 
 from eventlog import payloads as p
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.reports import export as exporting
 from tests.integration.place import life
-from tests.integration.scoreline.batch_stage import WILD, Stage, spec, stage
+from tests.integration.scoreline.batch_harness import WILD, Harness, harness, spec
 from tests.integration.worker import SCORELINE, environment
 
 WORDS = ["passed", "failed", "dead", "timed_out", "cancelled", "known", "retried", "queued"]
 
 
 @pytest.fixture
-async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Harness]:
     """A batch with every outcome, and outputs with control characters and formulas."""
-    async with stage(postgres_url, redis_url) as made:
+    async with harness(postgres_url, redis_url) as made:
         await made.submit("nightly", WORDS, output=WILD, about=spec("https://me:hunter2@model"))
         yield made
 
 
-async def exported(here: Stage, path: Path, *more: str) -> bytes:
+async def exported(here: Harness, path: Path, *more: str) -> bytes:
     ran = await here.run("export", "nightly", "-o", str(path), *more)
     assert ran.exit_code == 0, ran.exception
     assert ran.stdout == ""
@@ -48,7 +48,9 @@ def names(directory: Path) -> list[str]:
     return [each.name for each in directory.iterdir()]
 
 
-async def test_json_lines_have_all_fields_in_the_order_of_the_dataset(here: Stage, tmp_path: Path) -> None:
+async def test_json_lines_have_all_fields_in_the_order_of_the_dataset(
+    here: Harness, tmp_path: Path
+) -> None:
     """Each row has the case, the recorded output, and the error of an evaluation that did not complete."""
     rows = [json.loads(line) for line in (await exported(here, tmp_path / "out.jsonl")).splitlines()]
     assert [row["case_id"] for row in rows] == [f"case-{number}" for number in range(1, 9)]
@@ -85,7 +87,7 @@ async def test_json_lines_have_all_fields_in_the_order_of_the_dataset(here: Stag
     assert datetime.fromisoformat(passed["ended_at"]).tzinfo is not None
 
 
-async def test_csv_is_safe_from_formula_injection(here: Stage, tmp_path: Path) -> None:
+async def test_csv_is_safe_from_formula_injection(here: Harness, tmp_path: Path) -> None:
     """The file parses, and text that a spreadsheet would run begins with an apostrophe."""
     await exported(here, tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
@@ -101,7 +103,7 @@ async def test_csv_is_safe_from_formula_injection(here: Stage, tmp_path: Path) -
     assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
 
 
-async def test_junit_is_well_formed_for_any_output(here: Stage, tmp_path: Path) -> None:
+async def test_junit_is_well_formed_for_any_output(here: Harness, tmp_path: Path) -> None:
     """The counts of failures, errors and skips match the cases; control characters are removed."""
     root = ET.fromstring(await exported(here, tmp_path / "out.xml"))
     [suite] = root.findall("testsuite")
@@ -119,7 +121,7 @@ async def test_junit_is_well_formed_for_any_output(here: Stage, tmp_path: Path) 
 
 
 async def test_parquet_columns_are_typed(
-    here: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Numbers, times and lists of scores keep their types over several row groups."""
     monkeypatch.setattr("scoreline.reports.export_parquet.GROUP_ROWS", 3)
@@ -133,12 +135,12 @@ async def test_parquet_columns_are_typed(
     assert first["ended_at"].tzinfo is not None
 
 
-async def test_an_existing_file_is_replaced_only_with_force(here: Stage, tmp_path: Path) -> None:
+async def test_an_existing_file_is_replaced_only_with_force(here: Harness, tmp_path: Path) -> None:
     """Without --force the export is rejected; a directory or a device is never replaced."""
     path = tmp_path / "out.csv"
     path.write_text("mine")
     ran = await here.run("export", "nightly", "-o", str(path))
-    assert isinstance(ran.exception, Problem)
+    assert isinstance(ran.exception, CommandError)
     assert (str(ran.exception), path.read_text()) == (f"{path} exists. To replace it: --force", "mine")
     await exported(here, path, "--force")
     ran = await here.run("export", "nightly", "-o", str(tmp_path), "--format", "csv", "--force")
@@ -152,7 +154,7 @@ async def test_an_existing_file_is_replaced_only_with_force(here: Stage, tmp_pat
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "xml", "parquet"])
 async def test_an_interrupted_export_leaves_no_file(
-    here: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+    here: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
     """After an error during the export, neither the file nor its temporary file exists."""
 
@@ -165,7 +167,7 @@ async def test_an_interrupted_export_leaves_no_file(
     assert names(tmp_path) == []
 
 
-async def test_exports_to_standard_output_and_json_summaries(here: Stage, tmp_path: Path) -> None:
+async def test_exports_to_standard_output_and_json_summaries(here: Harness, tmp_path: Path) -> None:
     """`-o -` writes JSON lines to stdout; --json prints rows, format and bytes of the file."""
     ran = await here.run("export", "nightly", "-o", "-")
     assert len(ran.stdout.splitlines()) == len(WORDS)
@@ -180,7 +182,7 @@ async def test_exports_to_standard_output_and_json_summaries(here: Stage, tmp_pa
     )
 
 
-async def test_a_closed_pipe_is_no_error(here: Stage) -> None:
+async def test_a_closed_pipe_is_no_error(here: Harness) -> None:
     """A reader that closes the pipe, like `| head -1`, ends the export with 0 and no traceback."""
     await here.submit("long", ["passed"] * 20, output="x" * 20_000)
     urls = {"EVAL_REDIS_URL": here.redis_url, "EVAL_POSTGRES_URL": here.place.url}
@@ -195,7 +197,7 @@ async def test_a_closed_pipe_is_no_error(here: Stage) -> None:
         assert (process.wait(30), process.stderr.read().count(b"Traceback")) == (0, 0)
 
 
-async def test_an_external_batch_is_exported_from_its_events(here: Stage, tmp_path: Path) -> None:
+async def test_an_external_batch_is_exported_from_its_events(here: Harness, tmp_path: Path) -> None:
     """Without a spec, case and input are read from the opening event."""
     await here.place.store(life(1))
     ran = await here.run("export", "batch-1", "-o", str(tmp_path / "out.jsonl"))
@@ -204,7 +206,7 @@ async def test_an_external_batch_is_exported_from_its_events(here: Stage, tmp_pa
     assert (row["case_id"], row["input"], row["output"], row["target"]) == ("case-1", "2 + 2", "4", None)
 
 
-async def test_case_values_keep_their_types(here: Stage, tmp_path: Path) -> None:
+async def test_case_values_keep_their_types(here: Harness, tmp_path: Path) -> None:
     """Numbers, lists, null and text that looks like JSON round-trip."""
     values: list[Any] = [0.1, [1, {"a": None}], None, "[1]", True, "-5", -5]
     cases = [p.Case(id=f"c{at}", input=value, expected=value) for at, value in enumerate(values)]

@@ -12,12 +12,12 @@ from functools import partial
 import pytest
 from redis.asyncio import Redis
 
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from tests.builders import history
 from tests.integration.place import life
-from tests.integration.scoreline.batch_stage import WILD, Stage, spec, stage
+from tests.integration.scoreline.batch_harness import WILD, Harness, harness, spec
 from tests.integration.worker import SCORELINE, environment
 from tests.waiting import until
 
@@ -35,12 +35,12 @@ OVER = "state = 'completed', finished_at = accepted_at + interval '90 seconds'"
 
 
 @pytest.fixture
-async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
-    async with stage(postgres_url, redis_url) as made:
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Harness]:
+    async with harness(postgres_url, redis_url) as made:
         yield made
 
 
-async def test_status_is_one_object_with_the_documented_keys_first(here: Stage) -> None:
+async def test_status_is_one_object_with_the_documented_keys_first(here: Harness) -> None:
     """The documented keys come first, in their order; further keys follow."""
     await here.submit(
         "nightly", ["passed", "failed", "dead", "timed_out", "retried", "cancelled", "queued"]
@@ -71,7 +71,7 @@ async def test_status_is_one_object_with_the_documented_keys_first(here: Stage) 
     ],
 )
 async def test_the_exit_code_follows_the_status(
-    here: Stage, words: list[str], change: str, code: int, status: str
+    here: Harness, words: list[str], change: str, code: int, status: str
 ) -> None:
     """Each status of a batch has its exit code."""
     await here.submit("nightly", words)
@@ -80,7 +80,7 @@ async def test_the_exit_code_follows_the_status(
     assert (ran.exit_code, json.loads(ran.stdout)["status"]) == (code, status)
 
 
-async def test_the_status_of_a_stuck_batch_has_the_reasons(here: Stage) -> None:
+async def test_the_status_of_a_stuck_batch_has_the_reasons(here: Harness) -> None:
     """The status reports missing executors, due retries, unmoved evaluations, and what to type."""
     await here.submit(
         "nightly", ["passed", "queued", "queued+provisioning+running+retrying", "queued+provisioning"]
@@ -108,7 +108,7 @@ async def test_the_status_of_a_stuck_batch_has_the_reasons(here: Stage) -> None:
     assert "to go" not in paused
 
 
-async def test_serial_groups_and_unpublished_evaluations_are_reported(here: Stage) -> None:
+async def test_serial_groups_and_unpublished_evaluations_are_reported(here: Harness) -> None:
     """Evaluations that wait for their turn are counted apart from stuck ones."""
     await here.submit("nightly", ["queued", "queued", "queued"])
     await here.place.conn.execute(
@@ -123,7 +123,7 @@ async def test_serial_groups_and_unpublished_evaluations_are_reported(here: Stag
     assert "Is a coordinator running?" in (await here.run("status", "nightly")).stdout
 
 
-async def test_executors_are_shown_with_their_busy_slots(here: Stage, redis_url: str) -> None:
+async def test_executors_are_shown_with_their_busy_slots(here: Harness, redis_url: str) -> None:
     """Executors of other projects do not count; an unreachable Redis is reported."""
     await here.submit("nightly", ["queued"])
     async with Redis.from_url(redis_url) as redis:
@@ -141,7 +141,7 @@ async def test_executors_are_shown_with_their_busy_slots(here: Stage, redis_url:
     assert "does not answer (connection refused)" in ran.stdout
 
 
-async def test_variants_have_a_row_each(here: Stage) -> None:
+async def test_variants_have_a_row_each(here: Harness) -> None:
     """A batch with two variants has a table with a row for each prompt and target."""
     await here.submit(
         "nightly", ["passed", "failed"], about=spec("small", "https://me:hunter2@large"), variants=2
@@ -156,7 +156,7 @@ async def test_variants_have_a_row_each(here: Stage) -> None:
     assert "50.0%" in (await here.run("status", "nightly")).stdout
 
 
-async def test_watch_runs_until_the_batch_is_over(here: Stage) -> None:
+async def test_watch_runs_until_the_batch_is_over(here: Harness) -> None:
     """`--watch --json` prints one object per line; the last one and the exit code are final."""
     await here.submit("nightly", ["passed", "queued+provisioning+running"])
     watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--json"))
@@ -169,7 +169,7 @@ async def test_watch_runs_until_the_batch_is_over(here: Stage) -> None:
     assert ran.exit_code == 3
 
 
-async def test_watch_survives_a_lost_connection(here: Stage) -> None:
+async def test_watch_survives_a_lost_connection(here: Harness) -> None:
     """A terminated connection is reported on stderr, and polling continues."""
     await here.submit("nightly", ["passed", "queued"])
     watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--json"))
@@ -185,7 +185,7 @@ async def test_watch_survives_a_lost_connection(here: Stage) -> None:
     assert (ran.exit_code, json.loads(ran.stdout.splitlines()[-1])["status"]) == (4, "cancelled")
 
 
-async def test_interrupted_watch_ends_with_130(here: Stage) -> None:
+async def test_interrupted_watch_ends_with_130(here: Harness) -> None:
     """SIGINT ends the command with 130, without a traceback."""
     await here.submit("nightly", ["queued"])
     urls = {"EVAL_REDIS_URL": here.redis_url, "EVAL_POSTGRES_URL": here.place.url}
@@ -205,7 +205,7 @@ async def test_interrupted_watch_ends_with_130(here: Stage) -> None:
     assert (process.returncode, b"Traceback" in problem) == (130, False)
 
 
-async def test_watch_without_a_terminal_prints_plain_lines(here: Stage) -> None:
+async def test_watch_without_a_terminal_prints_plain_lines(here: Harness) -> None:
     """Without a terminal, progress is plain lines without escape sequences."""
     await here.submit("nightly", ["passed", "queued"])
     watching = asyncio.create_task(here.run("status", "nightly", "--watch"))
@@ -217,7 +217,7 @@ async def test_watch_without_a_terminal_prints_plain_lines(here: Stage) -> None:
     assert ("\x1b" in ran.stdout, ran.exit_code) == (False, 4)
 
 
-async def test_alerts_of_one_view_change_no_exit_code(here: Stage) -> None:
+async def test_alerts_of_one_view_change_no_exit_code(here: Harness) -> None:
     """Without coordinator and executors a table names both alerts, each with the command to type."""
     await here.submit("nightly", ["passed", "queued"])
     ran = await here.run("status", "nightly", "--alert")
@@ -236,7 +236,7 @@ async def test_alerts_of_one_view_change_no_exit_code(here: Stage) -> None:
     assert "ALERT" not in (await here.run("status", "nightly")).stdout
 
 
-async def test_an_alert_is_reported_when_it_fires_and_when_it_is_over(here: Stage) -> None:
+async def test_an_alert_is_reported_when_it_fires_and_when_it_is_over(here: Harness) -> None:
     """DLQGrowing fires at eleven dead letters, and is over once there are ten."""
     await here.submit("nightly", [*["dead"] * 11, "queued"])
     watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--alert"))
@@ -255,7 +255,7 @@ async def test_an_alert_is_reported_when_it_fires_and_when_it_is_over(here: Stag
     assert ("\x1b" in ran.stdout, ran.exit_code) == (False, 4)
 
 
-async def test_an_unreachable_postgres_is_an_alert(here: Stage) -> None:
+async def test_an_unreachable_postgres_is_an_alert(here: Harness) -> None:
     """PostgresDown fires and is over, though no view can be read meanwhile."""
     await here.submit("nightly", ["passed", "queued"])
     watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--alert", "--json"))
@@ -270,7 +270,7 @@ async def test_an_unreachable_postgres_is_an_alert(here: Stage) -> None:
     assert states == ["firing", "over"]
 
 
-async def test_list_is_newest_first_and_can_be_filtered(here: Stage) -> None:
+async def test_list_is_newest_first_and_can_be_filtered(here: Harness) -> None:
     """The list has status, progress and dead letters, also of external batches."""
     await here.submit("old", ["passed", "dead"])
     await here.change("old", f"{OVER}, accepted_at = now() - interval '2 hours', project = 'p'")
@@ -307,7 +307,7 @@ async def test_list_is_newest_first_and_can_be_filtered(here: Stage) -> None:
     ],
 )
 async def test_unwritable_output_is_no_traceback(
-    here: Stage, flags: str, redirection: str, code: int, message: str
+    here: Harness, flags: str, redirection: str, code: int, message: str
 ) -> None:
     """A full disk is reported as an error; a closed stdout is not."""
     await here.submit("nightly", ["passed"])
@@ -319,14 +319,14 @@ async def test_unwritable_output_is_no_traceback(
     assert (process.returncode, problem.decode()) == (code, message)
 
 
-async def test_an_external_batch_is_over_when_all_evaluations_ended(here: Stage) -> None:
+async def test_an_external_batch_is_over_when_all_evaluations_ended(here: Harness) -> None:
     """No coordinator closes an external batch, so its counters decide."""
     await here.place.store(life(1))
     ran = await here.run("status", "batch-1", "--watch", "--json")
     assert (ran.exit_code, json.loads(ran.stdout)["status"]) == (0, "external")
 
 
-async def test_dead_letters_are_listed_with_reason_and_retry_command(here: Stage) -> None:
+async def test_dead_letters_are_listed_with_reason_and_retry_command(here: Harness) -> None:
     """Each has kind, message, attempt and case; escape sequences in messages take no effect."""
     await here.submit("nightly", ["passed", "dead", "timed_out"])
     letters = {each["evaluation_id"]: each for each in await here.documents("dlq", "nightly")}
@@ -349,7 +349,7 @@ async def test_dead_letters_are_listed_with_reason_and_retry_command(here: Stage
     assert "fine has no dead letters." in (await here.run("dlq", "fine")).stdout
 
 
-async def test_the_message_of_a_dead_letter_is_shown_with_its_advice(here: Stage) -> None:
+async def test_the_message_of_a_dead_letter_is_shown_with_its_advice(here: Harness) -> None:
     """A long message is not cut before the advice at its end."""
     await here.submit("nightly", ["dead"])
     await here.place.alter(
@@ -361,10 +361,10 @@ async def test_the_message_of_a_dead_letter_is_shown_with_its_advice(here: Stage
 
 @pytest.mark.parametrize("command", [("status",), ("dlq",), ("export", "-o", "-"), ("compare", "nightly")])
 async def test_an_unknown_batch_is_reported_with_the_nearest_ids(
-    here: Stage, command: tuple[str, ...]
+    here: Harness, command: tuple[str, ...]
 ) -> None:
     """Each command reports a typo in a batch id with the nearest id."""
     await here.submit("nightly", ["passed"])
     ran = await here.run(*command, "nigthly")
-    assert isinstance(ran.exception, Problem)
+    assert isinstance(ran.exception, CommandError)
     assert str(ran.exception) == "There is no batch nigthly. Nearest: nightly"

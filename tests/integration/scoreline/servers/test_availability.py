@@ -74,7 +74,7 @@ async def test_a_server_that_never_answers_times_out(
     check: Check, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that accepts the connection and sends nothing delays the check only briefly."""
-    monkeypatch.setattr(preflight, "_PATIENCE", 0.1)
+    monkeypatch.setattr(preflight, "_TIMEOUT", 0.1)
     async with listener(reply=None) as port:
         message = await complaint(check, f"{scheme}://127.0.0.1:{port}/0")
     assert "(no answer in time)" in message

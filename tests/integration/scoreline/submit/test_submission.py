@@ -14,7 +14,7 @@ from projections.database.errors import DatabaseUnavailable
 from projections.database.readiness import prepare
 from projections.ledger.postgres import PostgresLedger
 from scoreline.cli.batch import app
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings, SettingsError
 from scoreline.submit import submission as submitting
@@ -99,7 +99,7 @@ def test_an_invalid_submission_is_refused_with_its_place(folder: Path, urls: dic
     for flags, message in REFUSED.items():
         environ = {} if "--distributed" in flags else urls
         ran = batch("run", *flags, environ=environ)
-        assert isinstance(ran.exception, Problem), (flags, ran.exception, ran.output)
+        assert isinstance(ran.exception, CommandError), (flags, ran.exception, ran.output)
         assert message in str(ran.exception), (flags, str(ran.exception))
         assert ran.stdout == ""
     with psycopg.connect(urls["EVAL_POSTGRES_URL"]) as conn:
@@ -119,7 +119,7 @@ def test_a_queue_that_is_not_there_is_named(folder: Path) -> None:
     """An unknown, unavailable or in-process backend is an error, and so is an unknown setting."""
     for name, message in BACKENDS.items():
         ran = batch("run", *ASKED, "good.jsonl", environ={"EVAL_QUEUE_BACKEND": name})
-        assert isinstance(ran.exception, Problem), name
+        assert isinstance(ran.exception, CommandError), name
         assert str(ran.exception).startswith(f"EVAL_QUEUE_BACKEND={name}: {message}")
     ran = batch("run", *ASKED, "good.jsonl", environ={"EVAL_WORKER_CONCURENCY": "3"})
     assert isinstance(ran.exception, SettingsError)
@@ -171,6 +171,6 @@ async def test_a_database_that_goes_away_at_submission_is_explained(
     monkeypatch.setattr(PostgresLedger, "now", now)
     plan = make_plan(None, {"mode": "simulated"}, folder=folder)
     servers = Servers("redis://unused", "postgresql://me:hunter2@127.0.0.1:1/none")
-    with pytest.raises(Problem, match="accepted whole or not at all") as raised:
+    with pytest.raises(CommandError, match="accepted whole or not at all") as raised:
         await submitting.submit(plan, servers, Settings(), Console(quiet=True))
     assert "hunter2" not in str(raised.value)

@@ -21,12 +21,12 @@ from projections.folds.change import EvaluationRow
 from projections.ledger.contract import EvaluationState
 from projections.ledger.provider_batches import ProviderBatch
 from tests.builders import START, history
-from tests.unit.coordinator.provider_batches.provider_batch_stage import (
+from tests.unit.coordinator.provider_batches.harness import (
     COST,
     SPEC,
     B,
-    Stage,
-    a_stage,
+    Harness,
+    a_harness,
     cases,
     with_fallback,
 )
@@ -35,12 +35,12 @@ KNOWN = p.Answer(output="4")
 RECORDED = TargetSpec("recorded", "recorded:answers.jsonl", {"path": "answers.jsonl"})
 
 
-async def answered(stage: Stage, rounds: int = 12) -> Stage:
+async def answered(harness: Harness, rounds: int = 12) -> Harness:
     """Run cycles until the provider has answered every request."""
     for _ in range(rounds):
-        await stage.run_cycle(2)
-        stage.provider.finish()
-    return stage
+        await harness.run_cycle(2)
+        harness.provider.finish()
+    return harness
 
 
 def failing(numbers: set[int], fault: Any) -> Any:
@@ -55,34 +55,34 @@ def failing(numbers: set[int], fault: Any) -> Any:
 
 async def test_only_evaluations_without_an_answer_are_requested() -> None:
     """Evaluations with a recorded answer are published to executors at once."""
-    stage = await a_stage(evaluations=cases(4, _2=KNOWN))
-    await stage.run_cycle(3)
-    assert [task.evaluation_id for task in await stage.tasks()] == [f"{B}.00000002"]
-    assert stage.asked() == {1: 1, 3: 1, 4: 1}
-    assert stage.phases() == ["1 queued"] * 4
+    harness = await a_harness(evaluations=cases(4, _2=KNOWN))
+    await harness.run_cycle(3)
+    assert [task.evaluation_id for task in await harness.tasks()] == [f"{B}.00000002"]
+    assert harness.asked() == {1: 1, 3: 1, 4: 1}
+    assert harness.phases() == ["1 queued"] * 4
 
 
 async def test_an_answer_is_recorded_and_opens_an_attempt_for_scoring() -> None:
     """The events are those an executor would append, and the cost is half."""
-    stage = await answered(await a_stage(1))
-    assert stage.events(1) == ["1 queued", "1 provisioning", "1 running", "1 responded", "2 queued"]
-    opening = await stage.opening(1)
+    harness = await answered(await a_harness(1))
+    assert harness.events(1) == ["1 queued", "1 provisioning", "1 running", "1 responded", "2 queued"]
+    opening = await harness.opening(1)
     assert opening.answer
     assert opening.answer.cost_usd == pytest.approx(COST)
     assert opening.retries == SPEC.retries
-    assert stage.total().retried == 0
-    assert float(stage.total().cost_usd) == pytest.approx(COST)
+    assert harness.total().retried == 0
+    assert float(harness.total().cost_usd) == pytest.approx(COST)
 
 
 async def test_an_invalid_request_fails_at_once() -> None:
     """The evaluation fails with the provider's error message, and is not retried."""
-    stage = await a_stage(3)
-    stage.provider.outcome = failing({2}, Errored("invalid_request_error", "max_tokens: too much"))
-    await answered(stage)
-    assert stage.phases() == ["2 queued", "1 failed", "2 queued"]
-    [card] = stage.tables.scorecards.values()
+    harness = await a_harness(3)
+    harness.provider.outcome = failing({2}, Errored("invalid_request_error", "max_tokens: too much"))
+    await answered(harness)
+    assert harness.phases() == ["2 queued", "1 failed", "2 queued"]
+    [card] = harness.tables.scorecards.values()
     assert b"max_tokens: too much" in (card.error or b"")
-    assert stage.asked() == {1: 1, 2: 1, 3: 1}
+    assert harness.asked() == {1: 1, 2: 1, 3: 1}
 
 
 @pytest.mark.parametrize(
@@ -95,190 +95,190 @@ async def test_an_invalid_request_fails_at_once() -> None:
 )
 async def test_an_unanswered_request_is_retried_and_charged(fault: Any) -> None:
     """Each retry is in another provider batch, until no retry is left."""
-    stage = await a_stage(3, spec=with_fallback(BatchFallback.RESUBMIT, retries=2))
-    stage.provider.outcome = failing({2}, fault)
-    await answered(stage)
-    assert stage.phases() == ["2 queued", "3 failed", "2 queued"]
-    assert stage.asked() == {1: 1, 2: 3, 3: 1}
+    harness = await a_harness(3, spec=with_fallback(BatchFallback.RESUBMIT, retries=2))
+    harness.provider.outcome = failing({2}, fault)
+    await answered(harness)
+    assert harness.phases() == ["2 queued", "3 failed", "2 queued"]
+    assert harness.asked() == {1: 1, 2: 3, 3: 1}
     once = ["provisioning", "running", "retrying"]
-    assert stage.events(2) == [
+    assert harness.events(2) == [
         *("1 queued", *(f"1 {word}" for word in once)),
         *("2 queued", *(f"2 {word}" for word in once)),
         *("3 queued", "3 provisioning", "3 running", "3 failed"),
     ]
-    assert stage.total().retried == 2
+    assert harness.total().retried == 2
 
 
 async def test_an_unanswered_request_falls_back_to_executors() -> None:
     """With `--batch-fallback sync` it becomes an ordinary task."""
     spec = with_fallback(BatchFallback.SYNC)
-    stage = await a_stage(2, spec=spec)
-    stage.provider.outcome = failing({2}, NotProcessed("expired"))
-    await answered(stage)
-    assert stage.phases() == ["2 queued", "2 queued"]
-    assert stage.asked() == {1: 1, 2: 1}
-    opening = await stage.opening(2)
+    harness = await a_harness(2, spec=spec)
+    harness.provider.outcome = failing({2}, NotProcessed("expired"))
+    await answered(harness)
+    assert harness.phases() == ["2 queued", "2 queued"]
+    assert harness.asked() == {1: 1, 2: 1}
+    opening = await harness.opening(2)
     assert (opening.answer, opening.retries, opening.epoch != "") == (None, 1, True)
-    assert {task.evaluation_id[-1] for task in await stage.tasks(spec)} == {"1", "2"}
+    assert {task.evaluation_id[-1] for task in await harness.tasks(spec)} == {"1", "2"}
 
 
 async def test_a_missing_result_counts_as_unanswered() -> None:
     """A request without a result in an ended provider batch is retried."""
-    stage = await a_stage(2)
-    await stage.run_cycle(2)
-    stage.provider.finish()
-    [held] = stage.provider.batches.values()
+    harness = await a_harness(2)
+    await harness.run_cycle(2)
+    harness.provider.finish()
+    [held] = harness.provider.batches.values()
     assert held.results
     del held.results[0]
-    await answered(stage)
-    assert stage.phases() == ["3 queued", "2 queued"]
-    assert stage.asked() == {1: 2, 2: 1}
+    await answered(harness)
+    assert harness.phases() == ["3 queued", "2 queued"]
+    assert harness.asked() == {1: 2, 2: 1}
 
 
 async def test_a_prompt_that_can_not_be_rendered_fails_only_its_evaluation() -> None:
     """It is never submitted, and the others are answered."""
-    stage = await a_stage(2, spec=replace(SPEC, prompts=("{id}", "{nothing}")), evaluations=[
+    harness = await a_harness(2, spec=replace(SPEC, prompts=("{id}", "{nothing}")), evaluations=[
         *cases(1), replace(cases(1)[0], variant=1),
     ])  # fmt: skip
-    await answered(stage)
-    assert stage.phases() == ["2 queued", "1 failed"]
-    assert stage.asked() == {1: 1}
+    await answered(harness)
+    assert harness.phases() == ["2 queued", "1 failed"]
+    assert harness.asked() == {1: 1}
 
 
 async def test_provider_batches_are_bounded_in_requests_and_bytes() -> None:
     """Either limit alone splits the requests."""
-    stage = await a_stage(7, max_requests=3)
-    await stage.run_cycle(6)
-    assert [provider_batch.size for provider_batch in stage.repository.provider_batches.values()] == [
+    harness = await a_harness(7, max_requests=3)
+    await harness.run_cycle(6)
+    assert [provider_batch.size for provider_batch in harness.repository.provider_batches.values()] == [
         3,
         3,
         1,
     ]
-    largest = next(iter(stage.repository.provider_batches.values())).bytes
-    stage = await a_stage(7, max_requests=100, max_bytes=largest)
-    await stage.run_cycle(6)
-    assert [provider_batch.size for provider_batch in stage.repository.provider_batches.values()] == [
+    largest = next(iter(harness.repository.provider_batches.values())).bytes
+    harness = await a_harness(7, max_requests=100, max_bytes=largest)
+    await harness.run_cycle(6)
+    assert [provider_batch.size for provider_batch in harness.repository.provider_batches.values()] == [
         3,
         3,
         1,
     ]
-    assert len({provider_batch.id for provider_batch in stage.repository.provider_batches.values()}) == 3
+    assert len({provider_batch.id for provider_batch in harness.repository.provider_batches.values()}) == 3
 
 
 async def test_results_are_collected_only_while_the_window_has_room() -> None:
     """No more than a window of answers is published to executors."""
-    stage = await a_stage(9, window=4, page_size=2, max_requests=9)
-    await answered(stage)
-    assert stage.phases().count("2 queued") == 4
-    assert len(await stage.tasks()) == 4
-    [provider_batch] = stage.repository.provider_batches.values()
+    harness = await a_harness(9, window=4, page_size=2, max_requests=9)
+    await answered(harness)
+    assert harness.phases().count("2 queued") == 4
+    assert len(await harness.tasks()) == 4
+    [provider_batch] = harness.repository.provider_batches.values()
     assert provider_batch.state == "ended"
 
 
 async def test_a_paused_batch_submits_nothing_and_collects_results() -> None:
     """Submitted requests are paid, so their results are recorded."""
-    stage = await a_stage(5)
-    await stage.run_cycle()
-    await stage.operator.pause(B)
-    await answered(stage)
-    assert stage.phases() == [*["2 queued"] * 3, *["1 queued"] * 2]
-    assert len(stage.provider.batches) == 1
-    await stage.operator.resume(B)
-    await answered(stage)
-    assert stage.phases() == ["2 queued"] * 5
+    harness = await a_harness(5)
+    await harness.run_cycle()
+    await harness.operator.pause(B)
+    await answered(harness)
+    assert harness.phases() == [*["2 queued"] * 3, *["1 queued"] * 2]
+    assert len(harness.provider.batches) == 1
+    await harness.operator.resume(B)
+    await answered(harness)
+    assert harness.phases() == ["2 queued"] * 5
 
 
 async def test_answers_of_a_cancelled_batch_are_counted() -> None:
     """Answers given before the cancellation are stored as late, with their cost, once."""
-    stage = await a_stage(3)
-    await stage.run_cycle(2)
-    stage.provider.finish()
-    await stage.operator.cancel(B)
-    assert stage.phases() == ["2 cancelled"] * 3
-    await stage.run_cycle(4)
-    assert stage.events(1) == ["1 queued", "1 responded (late)", "2 cancelled"]
-    assert float(stage.total().cost_usd) == pytest.approx(3 * COST)
-    await stage.run_cycle(4)
-    assert float(stage.total().cost_usd) == pytest.approx(3 * COST)
-    assert [provider_batch.state for provider_batch in stage.repository.provider_batches.values()] == [
+    harness = await a_harness(3)
+    await harness.run_cycle(2)
+    harness.provider.finish()
+    await harness.operator.cancel(B)
+    assert harness.phases() == ["2 cancelled"] * 3
+    await harness.run_cycle(4)
+    assert harness.events(1) == ["1 queued", "1 responded (late)", "2 cancelled"]
+    assert float(harness.total().cost_usd) == pytest.approx(3 * COST)
+    await harness.run_cycle(4)
+    assert float(harness.total().cost_usd) == pytest.approx(3 * COST)
+    assert [provider_batch.state for provider_batch in harness.repository.provider_batches.values()] == [
         "cancelled"
     ]
 
 
 async def test_cancel_requests_cancellation_at_the_provider() -> None:
     """The operation itself sends the request, before the next cycle."""
-    stage = await a_stage(3)
-    await stage.run_cycle(2)
-    await stage.operator.cancel(B)
-    [held] = stage.provider.batches.values()
+    harness = await a_harness(3)
+    await harness.run_cycle(2)
+    await harness.operator.cancel(B)
+    [held] = harness.provider.batches.values()
     assert held.is_canceling
-    stage.provider.finish()
-    await stage.run_cycle(4)
-    assert [provider_batch.state for provider_batch in stage.repository.provider_batches.values()] == [
+    harness.provider.finish()
+    await harness.run_cycle(4)
+    assert [provider_batch.state for provider_batch in harness.repository.provider_batches.values()] == [
         "cancelled"
     ]
-    assert stage.phases() == ["2 cancelled"] * 3
+    assert harness.phases() == ["2 cancelled"] * 3
 
 
 async def test_a_rejected_submission_pauses_the_batch_with_the_message() -> None:
     """Nothing is lost: after a resume the requests are submitted."""
-    stage = await a_stage(3)
-    stage.provider.create_errors = [
+    harness = await a_harness(3)
+    harness.provider.create_errors = [
         SubmissionRejected("Anthropic needs a key: ANTHROPIC_API_KEY is not set")
     ]
-    await stage.run_cycle(2)
-    batch = await stage.operator.batch(B)
+    await harness.run_cycle(2)
+    batch = await harness.operator.batch(B)
     assert (batch.state, "ANTHROPIC_API_KEY" in batch.reason) == ("paused", True)
-    await stage.operator.resume(B)
-    await answered(stage)
-    assert stage.phases() == ["2 queued"] * 3
+    await harness.operator.resume(B)
+    await answered(harness)
+    assert harness.phases() == ["2 queued"] * 3
 
 
 async def test_a_busy_provider_is_retried_later() -> None:
     """The retry waits at least for Retry-After, and the batch stays running."""
-    stage = await a_stage(3)
+    harness = await a_harness(3)
     busy = SubmissionRejected("busy", retry_after=timedelta(minutes=2), is_passing=True)
-    stage.provider.create_errors = [busy]
-    await stage.run_cycle(4)
-    assert stage.provider.batches == {}
-    assert (await stage.operator.batch(B)).state == "running"
-    await answered(stage)
-    assert stage.phases() == ["2 queued"] * 3
+    harness.provider.create_errors = [busy]
+    await harness.run_cycle(4)
+    assert harness.provider.batches == {}
+    assert (await harness.operator.batch(B)).state == "running"
+    await answered(harness)
+    assert harness.phases() == ["2 queued"] * 3
 
 
 async def test_a_foreign_batch_of_the_same_size_is_not_adopted() -> None:
     """Recovery waits for its end, and rules it out by the ids of its results."""
-    stage = await a_stage(3)
-    stage.provider.create_errors = [NoResponse("no connection")]
-    await stage.run_cycle(1)
+    harness = await a_harness(3)
+    harness.provider.create_errors = [NoResponse("no connection")]
+    await harness.run_cycle(1)
     body = b'{"requests":[{"custom_id":"a"},{"custom_id":"b"},{"custom_id":"c"}]}'
 
     async def others() -> Any:
         yield body
 
-    await stage.provider.create(others(), length=len(body))
-    await stage.run_cycle(12)
-    assert "may be it" in stage.note()
-    assert len(stage.provider.batches) == 1
-    stage.provider.outcome = lambda request: (
+    await harness.provider.create(others(), length=len(body))
+    await harness.run_cycle(12)
+    assert "may be it" in harness.note()
+    assert len(harness.provider.batches) == 1
+    harness.provider.outcome = lambda request: (
         echo(request) if "params" in request else NotProcessed("expired")
     )
-    await answered(stage)
-    assert stage.phases() == ["2 queued"] * 3
+    await answered(harness)
+    assert harness.phases() == ["2 queued"] * 3
 
 
 async def test_an_unconfirmed_submission_has_time_to_appear() -> None:
     """The provider's list may lag, so nothing is submitted again before the margin is over."""
-    stage = await a_stage(3)
-    stage.provider.lost_responses = 1
-    await stage.run_cycle(1)
-    unlisted, stage.provider.batches = stage.provider.batches, {}
-    await stage.run_cycle(4)
-    assert stage.provider.batches == {}
-    assert "waiting for it to appear" in stage.note()
-    stage.provider.batches = unlisted
-    await answered(stage)
-    assert (stage.phases(), len(stage.provider.batches)) == (["2 queued"] * 3, 1)
+    harness = await a_harness(3)
+    harness.provider.lost_responses = 1
+    await harness.run_cycle(1)
+    unlisted, harness.provider.batches = harness.provider.batches, {}
+    await harness.run_cycle(4)
+    assert harness.provider.batches == {}
+    assert "waiting for it to appear" in harness.note()
+    harness.provider.batches = unlisted
+    await answered(harness)
+    assert (harness.phases(), len(harness.provider.batches)) == (["2 queued"] * 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -302,38 +302,38 @@ def test_a_result_that_is_read_again_changes_nothing(stands: Cursor, is_recorded
 
 async def test_unpublished_evaluations_can_move_to_provider_batches() -> None:
     """With --batch-api a resume moves unpublished evaluations; consumed ones stay with executors."""
-    stage = await a_stage(6, spec=replace(SPEC, batch_api=None), window=2, page_size=2)
-    await stage.run_cycle(2)
-    assert len(await stage.tasks()) == 2
-    moved = await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
+    harness = await a_harness(6, spec=replace(SPEC, batch_api=None), window=2, page_size=2)
+    await harness.run_cycle(2)
+    assert len(await harness.tasks()) == 2
+    moved = await harness.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
     assert (moved.to_providers, moved.withdrawn, moved.to_executors) == (4, 0, True)
-    stage.coordinator.settings = replace(stage.settings, window=100)
-    await stage.run_cycle(6)
-    assert sorted(stage.asked()) == [3, 4, 5, 6]
+    harness.coordinator.settings = replace(harness.settings, window=100)
+    await harness.run_cycle(6)
+    assert sorted(harness.asked()) == [3, 4, 5, 6]
 
 
 async def test_unassigned_requests_can_return_to_executors() -> None:
     """With --no-batch-api a resume publishes every evaluation without a provider batch."""
-    stage = await a_stage(5)
-    stage.provider.create_errors = [SubmissionRejected("no")]
-    await stage.run_cycle(1)
-    await stage.operator.ask_in_batches(B, None)
-    await stage.operator.resume(B)
-    await stage.run_cycle(3)
-    assert len(await stage.tasks()) == 5
-    assert stage.provider.batches == {}
+    harness = await a_harness(5)
+    harness.provider.create_errors = [SubmissionRejected("no")]
+    await harness.run_cycle(1)
+    await harness.operator.ask_in_batches(B, None)
+    await harness.operator.resume(B)
+    await harness.run_cycle(3)
+    assert len(await harness.tasks()) == 5
+    assert harness.provider.batches == {}
 
 
 async def test_a_retried_dead_letter_is_requested_in_a_provider_batch() -> None:
     """An operator's retry uses provider batches if its batch does."""
-    stage = await a_stage(2)
-    stage.provider.outcome = failing({2}, Errored("invalid_request_error", "no"))
-    await answered(stage)
-    stage.provider.outcome = echo
-    assert await stage.operator.retry(B) == 1
-    await answered(stage)
-    assert stage.phases() == ["2 queued", "3 queued"]
-    assert stage.asked() == {1: 1, 2: 2}
+    harness = await a_harness(2)
+    harness.provider.outcome = failing({2}, Errored("invalid_request_error", "no"))
+    await answered(harness)
+    harness.provider.outcome = echo
+    assert await harness.operator.retry(B) == 1
+    await answered(harness)
+    assert harness.phases() == ["2 queued", "3 queued"]
+    assert harness.asked() == {1: 1, 2: 2}
 
 
 async def test_targets_without_a_batch_api_are_rejected() -> None:
@@ -341,9 +341,9 @@ async def test_targets_without_a_batch_api_are_rejected() -> None:
     http = TargetSpec("http", "https://example.org", {})
     assert unfit(replace(SPEC, targets=(*SPEC.targets, RECORDED))) is None
     assert "https://example.org" in (unfit(replace(SPEC, targets=(http,))) or "")
-    stage = await a_stage(1, spec=BatchSpec("a batch", (http,)))
+    harness = await a_harness(1, spec=BatchSpec("a batch", (http,)))
     with pytest.raises(OperationRejected, match=r"https://example\.org"):
-        await stage.operator.ask_in_batches(B, BatchFallback.SYNC)
+        await harness.operator.ask_in_batches(B, BatchFallback.SYNC)
 
 
 def test_request_ids_contain_their_provider_batch() -> None:
@@ -369,17 +369,17 @@ def test_only_openings_without_an_answer_are_requested() -> None:
 
 async def test_provider_batches_of_another_run_are_not_processed() -> None:
     """The keys are in that run's environment: other coordinators neither submit, poll nor collect."""
-    stage = await a_stage(2)
-    await stage.ledger.assign_run(B, "run-1", by="ada")
-    await stage.run_cycle(3)
-    assert stage.asked() == {}
-    fleet, stage.settings = stage.coordinator, replace(stage.settings, run_id="run-1")
-    stage.coordinator = own = stage.another()
-    await stage.run_cycle(3)
-    assert stage.asked() == {1: 1, 2: 1}
-    stage.provider.finish()
-    stage.coordinator = fleet
-    await stage.run_cycle(5)
-    assert stage.phases() == ["1 queued"] * 2
-    stage.coordinator = own
-    await answered(stage)
+    harness = await a_harness(2)
+    await harness.ledger.assign_run(B, "run-1", by="ada")
+    await harness.run_cycle(3)
+    assert harness.asked() == {}
+    fleet, harness.settings = harness.coordinator, replace(harness.settings, run_id="run-1")
+    harness.coordinator = own = harness.another()
+    await harness.run_cycle(3)
+    assert harness.asked() == {1: 1, 2: 1}
+    harness.provider.finish()
+    harness.coordinator = fleet
+    await harness.run_cycle(5)
+    assert harness.phases() == ["1 queued"] * 2
+    harness.coordinator = own
+    await answered(harness)

@@ -4,53 +4,53 @@ import pytest
 
 from coordinator.provider_batches.provider import NoResponse
 from eventlog import payloads as p
-from tests.unit.coordinator.provider_batches.provider_batch_stage import COST, CrashPoint, Stage, a_stage
+from tests.unit.coordinator.provider_batches.harness import COST, CrashPoint, Harness, a_harness
 
 CASES = 5
 ROUNDS = 60
 
 
-async def run_with_crash(at: int | None, *, lost_responses: int = 0, create_errors: int = 0) -> Stage:
+async def run_with_crash(at: int | None, *, lost_responses: int = 0, create_errors: int = 0) -> Harness:
     """Run a batch from its acceptance until executors have a task for every answer."""
-    stage = await a_stage(CASES)
-    stage.crash_point = CrashPoint(at)
-    stage.coordinator = stage.another()
-    stage.provider.lost_responses = lost_responses
-    stage.provider.create_errors = [NoResponse("no connection")] * create_errors
+    harness = await a_harness(CASES)
+    harness.crash_point = CrashPoint(at)
+    harness.coordinator = harness.another()
+    harness.provider.lost_responses = lost_responses
+    harness.provider.create_errors = [NoResponse("no connection")] * create_errors
     seen: set[str] = set()
     for round_ in range(ROUNDS):
-        await stage.run_cycles_with_crashes(1)
-        seen |= {task.evaluation_id for task in await stage.tasks()}
-        if len(seen) == CASES and not await stage.repository.list_open():
-            return stage
+        await harness.run_cycles_with_crashes(1)
+        seen |= {task.evaluation_id for task in await harness.tasks()}
+        if len(seen) == CASES and not await harness.repository.list_open():
+            return harness
         if round_ % 3 == 2:
-            stage.provider.finish()
+            harness.provider.finish()
     raise AssertionError(
-        f"tasks of {sorted(seen)}, phases {stage.phases()}, {stage.repository.provider_batches}"
+        f"tasks of {sorted(seen)}, phases {harness.phases()}, {harness.repository.provider_batches}"
     )
 
 
-async def check(stage: Stage) -> None:
+async def check(harness: Harness) -> None:
     """Check that every evaluation was requested, answered and paid once."""
-    assert stage.phases() == ["2 queued"] * CASES
+    assert harness.phases() == ["2 queued"] * CASES
     for number in range(1, CASES + 1):
-        opening = await stage.opening(number)
+        opening = await harness.opening(number)
         assert opening.reason is p.OpeningReason.SCORING
         assert opening.answer
         assert opening.answer.output == f"question {number}"
-    assert stage.asked() == dict.fromkeys(range(1, CASES + 1), 1)
-    assert len(stage.provider.batches) == 2
-    assert float(stage.total().cost_usd) == pytest.approx(CASES * COST)
-    assert stage.total().retried == 0
+    assert harness.asked() == dict.fromkeys(range(1, CASES + 1), 1)
+    assert len(harness.provider.batches) == 2
+    assert float(harness.total().cost_usd) == pytest.approx(CASES * COST)
+    assert harness.total().retried == 0
     assert {
-        provider_batch.state.value for provider_batch in stage.repository.provider_batches.values()
+        provider_batch.state.value for provider_batch in harness.repository.provider_batches.values()
     } == {"collected"}
 
 
 async def moments_of_a_run() -> int:
-    stage = await run_with_crash(None)
-    await check(stage)
-    return stage.crash_point.moments
+    harness = await run_with_crash(None)
+    await check(harness)
+    return harness.crash_point.moments
 
 
 async def test_a_crash_at_any_moment_costs_nothing() -> None:

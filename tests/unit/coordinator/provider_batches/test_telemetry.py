@@ -7,7 +7,7 @@ import pytest
 from coordinator.provider_batches.memory import echo
 from coordinator.provider_batches.provider import Errored, NotProcessed
 from tests.telemetry import measuring, tracing_spans
-from tests.unit.coordinator.provider_batches.provider_batch_stage import COST, Stage, a_stage
+from tests.unit.coordinator.provider_batches.harness import COST, Harness, a_harness
 
 A = "anthropic"
 FAULTS = {
@@ -22,19 +22,19 @@ def outcome(request: dict[str, Any]) -> Any:
     return FAULTS.get(int(request["custom_id"].rpartition("-")[2])) or echo(request)
 
 
-async def collected(stage: Stage) -> None:
+async def collected(harness: Harness) -> None:
     """Process one submission at the provider, and collect all results."""
-    await stage.run_cycle(3)
-    stage.provider.finish()
-    await stage.run_cycle(3)
+    await harness.run_cycle(3)
+    harness.provider.finish()
+    await harness.run_cycle(3)
 
 
 async def test_results_are_counted_by_outcome() -> None:
     """Each result counts once, and the saved cost equals the discount."""
-    stage = await a_stage(4)
-    stage.provider.outcome = outcome
+    harness = await a_harness(4)
+    harness.provider.outcome = outcome
     with measuring() as measured:
-        await collected(stage)
+        await collected(harness)
     requests = "eval_batch_api_requests_total"
     for kind in ("succeeded", "errored", "expired", "canceled"):
         assert measured[requests, kind, A] == 1
@@ -52,9 +52,9 @@ async def test_results_are_counted_by_outcome() -> None:
 
 async def test_a_provider_batch_is_traced_from_submission_to_its_results() -> None:
     """Its spans are not part of an evaluation's trace, because it has many evaluations."""
-    stage = await a_stage(3)
+    harness = await a_harness(3)
     with tracing_spans() as spans:
-        await collected(stage)
+        await collected(harness)
     about = {
         name: dict(span.attributes or {}) for span in spans if (name := span.name).startswith("eval.batch")
     }
@@ -66,7 +66,7 @@ async def test_a_provider_batch_is_traced_from_submission_to_its_results() -> No
 
 async def test_a_result_that_is_read_again_is_counted_once() -> None:
     """With a full window, the remaining results are read later from the start of the file."""
-    stage = await a_stage(5, window=2)
+    harness = await a_harness(5, window=2)
     with measuring() as measured:
-        await collected(stage)
+        await collected(harness)
     assert measured["eval_batch_api_requests_total", "succeeded", A] == 2

@@ -25,7 +25,7 @@ from taskqueue.budget.contract import (
 from taskqueue.budget.estimates import Calibration, RequestSize, estimate, margin
 from taskqueue.budget.memory import MemoryBudgets
 from tests.builders import BATCH
-from tests.unit.executor.stage import SETTINGS, Stage, hang, raising, virtually
+from tests.unit.executor.harness import SETTINGS, Harness, hang, raising, virtually
 from tests.waiting import until
 
 TARGET = TargetSpec("fake", "model")
@@ -44,11 +44,13 @@ class CountedBudgets(MemoryBudgets):
         return await super().request(requests)
 
 
-def staged(*evaluators: EvaluatorSpec, settings: ExecutorSettings = SLOTS) -> tuple[Stage, CountedBudgets]:
-    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=evaluators), settings)
-    stage.budgets = budgets = CountedBudgets(stage.clock)
-    stage.target.how = costing(0.01)
-    return stage, budgets
+def harness_with(
+    *evaluators: EvaluatorSpec, settings: ExecutorSettings = SLOTS
+) -> tuple[Harness, CountedBudgets]:
+    harness = Harness(BatchSpec("batch", (TARGET,), evaluators=evaluators), settings)
+    harness.budgets = budgets = CountedBudgets(harness.clock)
+    harness.target.how = costing(0.01)
+    return harness, budgets
 
 
 def costing(usd: float):
@@ -69,50 +71,50 @@ async def spent(budgets: MemoryBudgets) -> Amount:
     return seen.spent
 
 
-async def ended(stage: Stage, many: int) -> int:
-    stories = [await stage.story(f"e{n}") for n in range(many)]
+async def ended(harness: Harness, many: int) -> int:
+    stories = [await harness.story(f"e{n}") for n in range(many)]
     return sum("completed" in each for each in stories)
 
 
 @virtually
 async def test_a_batch_without_a_budget_makes_no_request() -> None:
     """Budgets of other batches cost it nothing."""
-    stage, budgets = staged()
-    await stage.register()
-    await stage.queue("e0")
-    async with stage.executor():
-        await until(stage.is_drained)
+    harness, budgets = harness_with()
+    await harness.register()
+    await harness.queue("e0")
+    async with harness.executor():
+        await until(harness.is_drained)
     assert budgets.requests == 0
 
 
 @virtually
 async def test_without_an_account_nothing_is_called_and_nothing_is_lost() -> None:
     """A lost account never widens a budget: tasks stay in the queue until it is published again."""
-    stage, budgets = staged()
-    await stage.register(has_budget=True)
-    await stage.queue("e0")
-    async with stage.executor():
+    harness, budgets = harness_with()
+    await harness.register(has_budget=True)
+    await harness.queue("e0")
+    async with harness.executor():
         await until(lambda: budgets.requests > 20)
-        assert (stage.target.asked, await stage.story("e0")) == ([], "queued")
+        assert (harness.target.asked, await harness.story("e0")) == ([], "queued")
         await limited(budgets, "1")
-        await until(stage.is_drained)
-    assert (len(stage.target.asked), await spent(budgets)) == (1, Amount(10_000_000, 7))
+        await until(harness.is_drained)
+    assert (len(harness.target.asked), await spent(budgets)) == (1, Amount(10_000_000, 7))
 
 
 @virtually
 async def test_a_budget_is_used_up_and_not_exceeded_whatever_the_slots() -> None:
     """The first call probes the cost; ten cents are ten calls of a cent, and the rest stays queued."""
-    stage, budgets = staged()
+    harness, budgets = harness_with()
     await limited(budgets, "0.105")
-    await stage.register(has_budget=True)
+    await harness.register(has_budget=True)
     for n in range(30):
-        await stage.queue(f"e{n}")
-    async with stage.executor():
-        await until(lambda: len(stage.target.asked) >= 10)
+        await harness.queue(f"e{n}")
+    async with harness.executor():
+        await until(lambda: len(harness.target.asked) >= 10)
         count = budgets.requests
         await until(lambda: budgets.requests > count + 20)
-        assert len(stage.target.asked) == 10
-        assert await ended(stage, 30) == 10
+        assert len(harness.target.asked) == 10
+        assert await ended(harness, 30) == 10
         seen = await budgets.publish(BudgetTerms(BATCH, 105_000_000, None))
     assert seen
     assert (seen.spent.usd, seen.held, seen.needed.usd) == (CENT * 10, NOTHING, CENT)
@@ -121,17 +123,17 @@ async def test_a_budget_is_used_up_and_not_exceeded_whatever_the_slots() -> None
 @virtually
 async def test_a_judge_is_reserved_for_and_settled() -> None:
     """Target and judge are reserved together, so that a started task can finish; both are spend."""
-    stage, budgets = staged(JUDGE)
-    stage.make_evaluator(JUDGE, None).how = judging(0.02)  # type: ignore[arg-type, attr-defined]
+    harness, budgets = harness_with(JUDGE)
+    harness.make_evaluator(JUDGE, None).how = judging(0.02)  # type: ignore[arg-type, attr-defined]
     await limited(budgets, "0.07")
-    await stage.register(has_budget=True)
+    await harness.register(has_budget=True)
     for n in range(5):
-        await stage.queue(f"e{n}")
-    async with stage.executor():
-        await until(lambda: len(stage.target.asked) >= 2)
+        await harness.queue(f"e{n}")
+    async with harness.executor():
+        await until(lambda: len(harness.target.asked) >= 2)
         count = budgets.requests
         await until(lambda: budgets.requests > count + 30)
-        assert len(stage.target.asked) == 2
+        assert len(harness.target.asked) == 2
     assert (await spent(budgets)).usd == Decimal("0.06")
 
 
@@ -158,16 +160,16 @@ def test_a_call_of_unknown_cost_counts_at_what_it_likely_cost(behave, counted) -
 
     @virtually
     async def proof() -> None:
-        stage = Stage(BatchSpec("batch", (TARGET,), timeout=5.0, retries=0), SLOTS)
-        stage.budgets = budgets = MemoryBudgets(stage.clock)
+        harness = Harness(BatchSpec("batch", (TARGET,), timeout=5.0, retries=0), SLOTS)
+        harness.budgets = budgets = MemoryBudgets(harness.clock)
         await limited(budgets, "1")
         known = BudgetRequest(BATCH, "another", maxima={"target:0": CostMaximum(1, 10_000_000, 7)})
         await budgets.request([known])
-        stage.target.how = behave
-        await stage.register(has_budget=True)
-        await stage.queue("e0")
-        async with stage.executor():
-            await until(stage.is_drained)
+        harness.target.how = behave
+        await harness.register(has_budget=True)
+        await harness.queue("e0")
+        async with harness.executor():
+            await until(harness.is_drained)
         seen = await budgets.publish(BudgetTerms(BATCH, 10**9, None))
         assert seen
         expected = Decimal(counted)
@@ -226,10 +228,10 @@ async def test_a_batch_is_not_forgotten_before_its_release_is_declared() -> None
 @virtually
 async def test_an_executor_that_ends_in_good_order_leaves_no_reservation() -> None:
     """What was reserved for a task that never began is no spend once the executor has deregistered."""
-    stage, budgets = staged()
+    harness, budgets = harness_with()
     await limited(budgets, "1")
-    await stage.register(has_budget=True)
-    async with stage.executor() as executor:
+    await harness.register(has_budget=True)
+    async with harness.executor() as executor:
         assert executor._budget
         await executor._budget.reserve({BATCH: RESERVE})
     seen = await budgets.publish(BudgetTerms(BATCH, 10**9, None, dead=[executor.instance_id]))

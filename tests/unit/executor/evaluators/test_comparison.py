@@ -129,7 +129,7 @@ async def test_a_catastrophic_pattern_is_ended():
 
 async def test_a_catastrophic_pattern_on_a_long_text_does_not_stop_the_loop(monkeypatch):
     """Where the matcher can't be interrupted in time, it runs in a process that is killed."""
-    monkeypatch.setattr("executor.evaluators.extract.PATIENCE", 0.3)
+    monkeypatch.setattr("executor.evaluators.extract.TIMEOUT", 0.3)
     ticks = 0
 
     async def tick() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from executor.lanes.contract import LanePolicy
 from executor.lanes.gcra import BURST
-from tests.unit.executor.lanes.stage import START, Fleet, Provider
+from tests.unit.executor.lanes.simulated_fleet import START, Fleet, Provider
 
 RPM, TPM = 3_000.0, 300_000.0
 

@@ -12,7 +12,7 @@ from executor.lanes.gcra import BURST
 from executor.lanes.lane import grant_permits, settle
 from executor.lanes.state import LaneState
 from providers.limits import Headroom, RateLimits
-from tests.unit.executor.lanes.stage import START
+from tests.unit.executor.lanes.simulated_fleet import START
 
 EXECUTORS = ("a", "b", "c")
 

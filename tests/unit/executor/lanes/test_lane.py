@@ -9,7 +9,7 @@ from executor.lanes.lane import grant_permits, settle
 from executor.lanes.state import LaneState
 from executor.lanes.views import view
 from providers.limits import Headroom, RateLimits
-from tests.unit.executor.lanes.stage import START
+from tests.unit.executor.lanes.simulated_fleet import START
 
 FREE = LanePolicy()
 

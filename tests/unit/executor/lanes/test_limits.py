@@ -21,7 +21,7 @@ from executor.lanes.lane import process
 from executor.lanes.limits import LIMIT_LEASE
 from executor.lanes.state import LaneState
 from executor.lanes.views import view
-from tests.unit.executor.lanes.stage import START
+from tests.unit.executor.lanes.simulated_fleet import START
 
 SLOW = LaneLimit("a limits", rpm=60.0)
 FAST = LaneLimit("b limits", rpm=600.0)

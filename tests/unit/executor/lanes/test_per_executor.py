@@ -6,7 +6,7 @@ from executor.lanes.contract import AcquireRequest, CallOutcome, LanePolicy, Set
 from executor.lanes.memory import MemoryLanes
 from executor.lanes.per_executor import PerExecutorLanes
 from providers.limits import Headroom, RateLimits
-from tests.unit.executor.lanes.stage import START
+from tests.unit.executor.lanes.simulated_fleet import START
 
 POLICY = LanePolicy(rpm=600, tpm=60_000, max_concurrency=10, gap=0.5)
 

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from executor.sandbox.bubblewrap_options import PrivilegeMode, confined, tool, walls, with_variables
+from executor.sandbox.bubblewrap_options import (
+    PrivilegeMode,
+    confined,
+    isolation_options,
+    tool,
+    with_variables,
+)
 from executor.sandbox.init import INIT
 from executor.sandbox.job import SandboxJob, SandboxLimits
 
@@ -20,7 +26,7 @@ def bound(options: list[str]) -> dict[str, str]:
 @pytest.mark.parametrize("privilege_mode", PrivilegeMode)
 def test_nothing_of_the_host_is_bound_but_programs(privilege_mode: PrivilegeMode) -> None:
     """No home, no temporary files, no sockets, no data; and nothing at all that can be written."""
-    options = walls(JOB, privilege_mode, {}, 9)
+    options = isolation_options(JOB, privilege_mode, {}, 9)
     assert "--bind" not in options
     assert not {"/", "/tmp", "/run", "/home", "/root", "/var", "/etc"} & set(bound(options).values())
 
@@ -28,20 +34,20 @@ def test_nothing_of_the_host_is_bound_but_programs(privilege_mode: PrivilegeMode
 @pytest.mark.parametrize("privilege_mode", PrivilegeMode)
 def test_every_namespace_is_new_and_the_environment_empty(privilege_mode: PrivilegeMode) -> None:
     """No network, no processes, no IPC, no names, no rights and no variables are shared."""
-    options = set(walls(JOB, privilege_mode, {}, 9))
+    options = set(isolation_options(JOB, privilege_mode, {}, 9))
     assert options >= {"--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--clearenv"}
     assert options >= {"--die-with-parent", "--new-session", "--cap-drop"}
 
 
 def test_the_root_is_closed_last() -> None:
     """After it is read-only, nothing more can be made in it."""
-    assert walls(JOB, PrivilegeMode.OWN_UID, {}, 9)[-2:] == ["--remount-ro", "/"]
+    assert isolation_options(JOB, PrivilegeMode.OWN_UID, {}, 9)[-2:] == ["--remount-ro", "/"]
 
 
 def test_files_are_shown_below_the_working_directory() -> None:
     """A file has the name that the job gives it, and the directories above it can be entered."""
     job = SandboxJob(("true",), 1, files={"lib/solve.py": Path("/srv/solve.py")})
-    options = walls(job, PrivilegeMode.OWN_UID, {}, 9)
+    options = isolation_options(job, PrivilegeMode.OWN_UID, {}, 9)
     assert bound(options)["/tmp/lib/solve.py"] == "/srv/solve.py"
     at = options.index("/tmp/lib")
     assert options[at - 3 : at] == ["--perms", "0755", "--dir"]
@@ -49,11 +55,13 @@ def test_files_are_shown_below_the_working_directory() -> None:
 
 def test_only_a_job_that_reports_has_a_report_socket() -> None:
     """Its directory is bound, and a variable holds its path."""
-    reporting = walls(SandboxJob(("true",), 1, reports=Path("/some/where")), PrivilegeMode.OWN_UID, {}, 9)
+    reporting = isolation_options(
+        SandboxJob(("true",), 1, reports=Path("/some/where")), PrivilegeMode.OWN_UID, {}, 9
+    )
     assert bound(reporting)["/run/scoreline"] == "/some/where"
     variables = confined(SandboxJob(("true",), 1, reports=Path("/some/where")), None)
     assert "SCORELINE_REPORT=/run/scoreline/report.sock" in variables
-    assert "/run/scoreline" not in bound(walls(JOB, PrivilegeMode.OWN_UID, {}, 9))
+    assert "/run/scoreline" not in bound(isolation_options(JOB, PrivilegeMode.OWN_UID, {}, 9))
 
 
 def test_limits_come_before_the_change_of_user_and_that_before_variables_and_the_program() -> None:
@@ -69,12 +77,12 @@ def test_limits_come_before_the_change_of_user_and_that_before_variables_and_the
     places = [command.index(part) for part in parts]
     assert places == sorted(places)
     assert command[-2:] == ["solve", "--fast"]
-    assert "LD_PRELOAD" not in "".join(walls(job, PrivilegeMode.OWN_UID, {}, 9))
+    assert "LD_PRELOAD" not in "".join(isolation_options(job, PrivilegeMode.OWN_UID, {}, 9))
 
 
 def test_the_first_process_is_executable_and_not_readable() -> None:
     """Of such a file the kernel makes a process that can't be traced."""
-    options = walls(JOB, PrivilegeMode.USER_NAMESPACE, {}, 9)
+    options = isolation_options(JOB, PrivilegeMode.USER_NAMESPACE, {}, 9)
     at = options.index(INIT)
     assert options[at - 4 : at] == ["--perms", "0111", "--file", "9"]
     assert "--as-pid-1" in options

@@ -79,7 +79,7 @@ async def test_allowed_in_so_many_words_it_runs_with_limits_and_little_else(
     assert len(loud.stdout) == 1024
 
 
-async def test_without_walls_the_originals_are_still_not_written(tmp_path: Path) -> None:
+async def test_without_a_sandbox_the_originals_are_still_not_written(tmp_path: Path) -> None:
     """A program gets copies of the files that it is given."""
     original = tmp_path / "original.txt"
     original.write_text("as it was")

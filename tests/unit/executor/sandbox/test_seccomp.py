@@ -127,5 +127,5 @@ def test_the_numbers_of_the_other_machine_are_its_own() -> None:
 
 
 def test_an_unknown_machine_has_no_filter() -> None:
-    """Better none than one with wrong numbers: the walls stand without it."""
+    """An unknown processor gets no filter rather than wrong numbers; the other mechanisms stay."""
     assert filter_program("riscv64") == b""

@@ -120,11 +120,15 @@ async def test_a_container_has_no_network_no_rights_and_limits(engine: FakeEngin
     """All isolation options are sent to the engine."""
     await ask(engine, "shout", limits={"memory_mb": 64, "processes": 5}, cpus=0.5)
     (config,) = engine.configs
-    walls = config["HostConfig"]
-    assert (walls["NetworkMode"], walls["ReadonlyRootfs"], walls["CapDrop"]) == ("none", True, ["ALL"])
-    assert walls["SecurityOpt"] == ["no-new-privileges"]
-    assert walls["Memory"] == walls["MemorySwap"] == 64 * 1024 * 1024
-    assert (walls["PidsLimit"], walls["NanoCpus"]) == (5, 500_000_000)
+    host_config = config["HostConfig"]
+    assert (host_config["NetworkMode"], host_config["ReadonlyRootfs"], host_config["CapDrop"]) == (
+        "none",
+        True,
+        ["ALL"],
+    )
+    assert host_config["SecurityOpt"] == ["no-new-privileges"]
+    assert host_config["Memory"] == host_config["MemorySwap"] == 64 * 1024 * 1024
+    assert (host_config["PidsLimit"], host_config["NanoCpus"]) == (5, 500_000_000)
     assert config["User"] == "65534:65534"
     assert config["Labels"] == {"scoreline.evaluation": "e-1"}
 

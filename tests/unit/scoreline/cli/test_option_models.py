@@ -25,9 +25,9 @@ def invoked(*argv: str) -> tuple[int, str, list[object]]:
 
     @app.command()
     @filled
-    def paint(wall: str, *, colours: Colours, dry: bool = False) -> None:
-        """Paint a wall."""
-        received.extend([wall, colours, dry])
+    def paint(fence: str, *, colours: Colours, dry: bool = False) -> None:
+        """Paint a fence."""
+        received.extend([fence, colours, dry])
 
     result = CliRunner().invoke(app, argv)
     return result.exit_code, result.output, received

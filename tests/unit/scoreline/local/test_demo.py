@@ -23,7 +23,7 @@ from scoreline.reports.export_record import Record
 from scoreline.submit.spec.builder import make_plan
 from taskqueue.tasks import Task
 from tests.builders import EVALUATION, START, history, wire
-from tests.unit.scoreline.submit.submission_stage import submitted
+from tests.unit.scoreline.submit.submission_harness import submitted
 
 TARGETS = ["6b_finetuning", "175b_finetuning"]
 KILLED = KilledExecutor("executor 1", "demo-1-aaaa", 4242, 140, ("demo.00000007",))

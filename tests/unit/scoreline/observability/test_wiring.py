@@ -15,6 +15,7 @@ from rich.console import Console
 
 from eventlog import tracing
 from providers.extras import install_command
+from scoreline.command_error import CommandError
 from scoreline.local.storage_workers import worker_environ
 from scoreline.observability.addresses import left_for_prometheus
 from scoreline.observability.logs import JsonFormatter
@@ -22,7 +23,6 @@ from scoreline.observability.shutdown import within
 from scoreline.observability.span_reader import RecordedSpan, spans_of
 from scoreline.observability.tree import branches, document, draw
 from scoreline.observability.wiring import ENDPOINT, Service, TelemetryPlan, check_installed, telemetry_plan
-from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings, SettingsError, load_settings
 from tests import telemetry
@@ -86,7 +86,7 @@ def test_settings_that_make_no_sense_are_refused(name, value):
 
 def test_missing_packages_are_named_with_the_way_to_get_them():
     """A missing package is an error with the install command, not a traceback."""
-    with pytest.raises(Problem, match=re.escape(install_command("otel"))):
+    with pytest.raises(CommandError, match=re.escape(install_command("otel"))):
         check_installed(lambda _name: None)
     check_installed()
 

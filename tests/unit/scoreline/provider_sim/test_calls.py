@@ -17,7 +17,7 @@ from scoreline.provider_sim.settings import SimulatorSettings, changed
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Stage:
+class Harness:
     """Calls with a clock that the test advances."""
 
     def __init__(self, **settings: object) -> None:
@@ -25,7 +25,7 @@ class Stage:
         self.calls = CallHandler(
             changed(SimulatorSettings(), settings),
             clock=lambda: self.now,
-            wall=lambda: START + timedelta(seconds=self.now),
+            utc_now=lambda: START + timedelta(seconds=self.now),
         )
 
     async def ask(self, dialect: ProviderApi | None = None, **change: object) -> HttpReply:
@@ -44,64 +44,64 @@ def error_in(reply: HttpReply) -> Any:
 
 async def test_three_thousand_requests_a_minute_are_enforced():
     """Of ten thousand calls in a minute 3,000 and one second's burst are answered, evenly spread."""
-    stage, statuses = Stage(rpm=3_000), list[int]()
+    harness, statuses = Harness(rpm=3_000), list[int]()
     for i in range(10_000):
-        stage.now = i * 0.006
-        statuses.append((await stage.ask()).status)
+        harness.now = i * 0.006
+        statuses.append((await harness.ask()).status)
     assert statuses.count(200) == pytest.approx(3_050, abs=1)
     assert statuses.count(429) == 10_000 - statuses.count(200)
-    admitted = stage.calls.stats.admitted
+    admitted = harness.calls.stats.admitted
     assert max(admitted[second] for second in range(1, 60)) <= 51
 
 
 async def test_a_refusal_has_a_retry_after():
     """It is in whole seconds, rounded up, or exact where configured."""
-    stage = Stage(rpm=20)
-    assert "retry-after" not in (await stage.ask()).headers
-    refused = await stage.ask()
+    harness = Harness(rpm=20)
+    assert "retry-after" not in (await harness.ask()).headers
+    refused = await harness.ask()
     assert refused.status == 429
     assert refused.headers["retry-after"] == "3"
     assert error_in(refused)["type"] == "rate_limit_error"
-    stage.calls.settings = changed(stage.calls.settings, {"fractional_retry_after": True})
-    await stage.ask()
-    stage.now = 0.5
-    assert (await stage.ask()).headers["retry-after"] == "2.500"
+    harness.calls.settings = changed(harness.calls.settings, {"fractional_retry_after": True})
+    await harness.ask()
+    harness.now = 0.5
+    assert (await harness.ask()).headers["retry-after"] == "2.500"
 
 
 async def test_every_reply_advertises_the_limits_unless_disabled():
     """This holds for answers and refusals, in both formats."""
-    stage = Stage(rpm=60, tpm=6_000)
+    harness = Harness(rpm=60, tpm=6_000)
     for status in (200, 429):
-        reply = await stage.ask()
+        reply = await harness.ask()
         assert reply.status == status
         assert reply.headers["anthropic-ratelimit-requests-limit"] == "60"
         assert reply.headers["anthropic-ratelimit-requests-remaining"] == "0"
         assert reply.headers["anthropic-ratelimit-requests-reset"] == "2026-01-01T00:00:01.000000Z"
         assert int(reply.headers["anthropic-ratelimit-tokens-remaining"]) < 100
-    reply = await stage.ask(dialect=OpenAIChat())
+    reply = await harness.ask(dialect=OpenAIChat())
     assert reply.headers["x-ratelimit-reset-requests"] == "1s"
     assert error_in(reply)["code"] == "rate_limit_exceeded"
-    silent = Stage(rpm=60, limit_headers=False)
+    silent = Harness(rpm=60, limit_headers=False)
     assert not [name for name in (await silent.ask()).headers if "ratelimit" in name]
 
 
 async def test_beyond_the_concurrency_calls_are_refused():
     """A call is in flight until its reply has been sent."""
-    stage = Stage(concurrency=2)
-    first, second = await stage.ask(), await stage.ask()
-    assert (await stage.ask()).status == 429
+    harness = Harness(concurrency=2)
+    first, second = await harness.ask(), await harness.ask()
+    assert (await harness.ask()).status == 429
     first.done()
-    third = await stage.ask()
+    third = await harness.ask()
     assert (second.status, third.status) == (200, 200)
-    assert stage.calls.stats.max_in_flight == 2
+    assert harness.calls.stats.max_in_flight == 2
 
 
 async def test_each_attempt_draws_its_fault_anew():
     """A retried request may succeed, and a second run has the same faults."""
 
     async def fates() -> list[int]:
-        stage = Stage(overloaded=0.5)
-        return [(await stage.ask()).status for _ in range(40)]
+        harness = Harness(overloaded=0.5)
+        return [(await harness.ask()).status for _ in range(40)]
 
     once = await fates()
     assert set(once) == {200, 529}
@@ -110,15 +110,15 @@ async def test_each_attempt_draws_its_fault_anew():
 
 async def test_answered_again_counts_repeated_answers():
     """Two answers to one request were paid for twice."""
-    stage = Stage()
+    harness = Harness()
     for _ in range(3):
-        await stage.ask()
-    await stage.ask(messages=[{"role": "user", "content": "Other"}])
-    assert stage.calls.stats.listed()["answered_again"] == 2
+        await harness.ask()
+    await harness.ask(messages=[{"role": "user", "content": "Other"}])
+    assert harness.calls.stats.listed()["answered_again"] == 2
 
 
 async def test_an_unforeseen_invalid_request_is_refused():
     """An error deep in a request is a client error, not a server error."""
-    stage = Stage()
+    harness = Harness()
     for odd in ({"tool_choice": "auto"}, {"tools": 3, "tool_choice": {"type": "any"}}, {"system": 7}):
-        assert (await stage.ask(**odd)).status == 400
+        assert (await harness.ask(**odd)).status == 400

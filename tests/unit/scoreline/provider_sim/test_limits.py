@@ -76,7 +76,7 @@ def test_a_refused_call_costs_nothing():
     lane = SimulatedLane(SimulatedRateLimits(rpm=60, input_tpm=60), now=0.0)
     assert lane.admit(CallWeight(1, 0), now=0.0) is None
     assert lane.admit(CallWeight(1, 0), now=0.5) == Shortage("requests", 0.5)
-    assert lane.standings(0.5)["input-tokens"].remaining == 0
+    assert lane.statuses(0.5)["input-tokens"].remaining == 0
     assert lane.admit(CallWeight(1, 0), now=1.0) is None
 
 
@@ -84,7 +84,7 @@ def test_a_call_larger_than_the_bucket_is_served_and_leaves_a_debt():
     """It waits for a full bucket, then its debt delays other calls."""
     lane = SimulatedLane(SimulatedRateLimits(tpm=6_000), now=0.0)
     assert lane.admit(CallWeight(500, 0), now=0.0) is None
-    assert lane.standings(0.0)["tokens"].remaining == 0
+    assert lane.statuses(0.0)["tokens"].remaining == 0
     assert lane.admit(CallWeight(100, 0), now=4.9) is not None
     assert lane.admit(CallWeight(100, 0), now=5.0) is None
 
@@ -93,7 +93,7 @@ def test_burst_is_the_size_of_the_bucket():
     """Two seconds of 600 a minute are twenty."""
     lane = SimulatedLane(SimulatedRateLimits(rpm=600, burst_seconds=2), now=0.0)
     assert [lane.admit(CallWeight(1, 1), now=0.0) for _ in range(21)].count(None) == 20
-    assert lane.standings(0.0)["requests"].reset == pytest.approx(2.0)
+    assert lane.statuses(0.0)["requests"].reset == pytest.approx(2.0)
 
 
 def test_keys_have_separate_limits_and_models_share_one_by_default():

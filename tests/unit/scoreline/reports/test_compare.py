@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.queries.export import ComparedPair
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.reports.compare_fold import BatchComparison
 from scoreline.reports.compare_statistics import Z95, RunningMean, mcnemar, rate_difference, wilson
 from scoreline.reports.compare_variants import pair_variants
@@ -143,5 +143,5 @@ def test_variants_are_paired_by_target_and_prompt_or_by_order(
 
 def test_variants_that_have_nothing_in_common_are_not_compared() -> None:
     """Batches without a common target or prompt raise a problem with the names of both."""
-    with pytest.raises(Problem, match="no variant in common: a, b there, c here"):
+    with pytest.raises(CommandError, match="no variant in common: a, b there, c here"):
         pair_variants(labels("a/p", "b/p"), labels("c/p"))

@@ -29,7 +29,10 @@ def lines(behind: int = 3, **view: object) -> list[str]:
         ),
         (
             {"blocked_by": BlockedBy.RETRY_AFTER, "until": AT + 60},
-            "asked for patience (Retry-After), the next call may start in 1 min 0 s, at 12:01:00.000 UTC",
+            (
+                "is throttled by the provider (Retry-After), the next call may start in 1 min 0 s, "
+                "at 12:01:00.000 UTC"
+            ),
         ),
         (
             {"blocked_by": BlockedBy.BREAKER, "failures": 5, "until": AT + 30},

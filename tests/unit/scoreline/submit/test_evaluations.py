@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from scoreline.submit.datasets.errors import BadRow
+from scoreline.submit.datasets.errors import RowError
 from scoreline.submit.evaluations import prepared
 from scoreline.submit.spec.builder import make_plan
-from tests.unit.scoreline.submit.submission_stage import plan_of, refused, submitted
+from tests.unit.scoreline.submit.submission_harness import plan_of, refused, submitted
 
 TWO = [{"id": "a", "input": "x", "expected": "1"}, {"id": "b", "input": "y", "expected": "2"}]
 
@@ -57,7 +57,7 @@ async def test_a_bad_row_at_the_end_comes_after_good_ones(tmp_path):
     async with prepared(plan) as submission:
         making = submission.evaluations()
         assert [(await anext(making)).case.id, (await anext(making)).case.id] == ["a", "b"]
-        with pytest.raises(BadRow, match="line 3: the id 'a' was there before"):
+        with pytest.raises(RowError, match="line 3: the id 'a' was there before"):
             await anext(making)
 
 

@@ -12,7 +12,7 @@ from coordinator.submission import Recall, SerialPlace
 from eventlog.payloads import Case
 from scoreline.submit.group_fields import GroupFieldReader
 from scoreline.submit.groups import DisjointGroups, EvaluationNumbering, SerialLinker
-from tests.unit.scoreline.submit.submission_stage import plan_of, refused, submitted
+from tests.unit.scoreline.submit.submission_harness import plan_of, refused, submitted
 
 
 async def places(folder: Path, rows: Sequence[Any], **flags: Any) -> dict[int, SerialPlace]:

@@ -7,7 +7,7 @@ import pytest
 from scoreline.submit.evaluations import prepared
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.plan import Plan
-from tests.unit.scoreline.submit.submission_stage import plan_of, refused, submitted, wrote
+from tests.unit.scoreline.submit.submission_harness import plan_of, refused, submitted, wrote
 
 SHARED = Path(__file__).parents[5] / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.exists(), reason="the public datasets are not here")

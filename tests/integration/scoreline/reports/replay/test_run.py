@@ -20,7 +20,7 @@ from scoreline.servers.addresses import Servers
 from scoreline.settings import load_settings
 from tests.databases import fresh_database
 from tests.integration.worker import SCORELINE, Site, environment, scoreline, site, worker
-from tests.replay_stage import ALPHA, BATCH, BETA, GAP_TIMEOUT, SHORT, attempt, stage, whole
+from tests.replay_samples import ALPHA, BATCH, BETA, GAP_TIMEOUT, SHORT, attempt, whole, write_samples
 from tests.waiting import until
 
 Urls = dict[str, str]
@@ -32,13 +32,13 @@ def urls(servers: Servers) -> Iterator[Urls]:
     with Redis.from_url(servers.redis_url) as redis:
         redis.flushall()
     with fresh_database(servers.postgres_url) as postgres_url:
-        asyncio.run(_stage(servers.redis_url, postgres_url))
+        asyncio.run(_write_samples(servers.redis_url, postgres_url))
         yield {"EVAL_REDIS_URL": servers.redis_url, "EVAL_POSTGRES_URL": postgres_url, "COLUMNS": "118"}
 
 
-async def _stage(redis_url: str, postgres_url: str) -> None:
+async def _write_samples(redis_url: str, postgres_url: str) -> None:
     async with site(redis_url, postgres_url) as here, worker(here, gap_timeout=GAP_TIMEOUT):
-        await stage(here)
+        await write_samples(here)
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ from eventlog.keys import DEFAULT_SHARDS
 from projections.database.readiness import prepare
 from projections.datasets.repository import NewDataset, UnknownDataset, list_datasets, stored_cases
 from scoreline.cli.dataset import app
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.submit.datasets.dataset_import import import_file
-from scoreline.submit.datasets.errors import BadRow
+from scoreline.submit.datasets.errors import RowError
 from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.datasets.sources import FileSource, ImportedSource, source_rows
 from scoreline.submit.evaluations import evaluations
 from scoreline.submit.spec.builder import make_plan
-from tests.unit.scoreline.submit.submission_stage import wrote
+from tests.unit.scoreline.submit.submission_harness import wrote
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "question": "x\0", "answer": ["1", None], "tags": ["t"], "level": 1.5},
@@ -70,11 +70,11 @@ async def test_a_bad_row_leaves_nothing_behind(tmp_path, database, conn):
     """An import is all or nothing, also where it replaces a dataset."""
     good = FileSource(wrote(tmp_path, "good.jsonl", ROWS))
     bad = FileSource(wrote(tmp_path, "bad.jsonl", [*({"input": n} for n in range(5_000)), {"id": ""}]))
-    with pytest.raises(BadRow, match="line 5001: the id is empty"):
+    with pytest.raises(RowError, match="line 5001: the id is empty"):
         await import_file(database, bad, dataset(), replace=False)
     assert await count(conn) == (0, 0)
     await import_file(database, good, dataset(), replace=False)
-    with pytest.raises(BadRow):
+    with pytest.raises(RowError):
         await import_file(database, bad, dataset(), replace=True)
     assert await count(conn) == (1, 3)
 
@@ -83,7 +83,7 @@ async def test_a_name_is_taken_unless_it_is_replaced(tmp_path, database, conn):
     """An import never appends to a dataset: it is refused or replaces it; projects are separate."""
     source = FileSource(wrote(tmp_path, "cases.jsonl", ROWS))
     await import_file(database, source, dataset(), replace=False)
-    with pytest.raises(Problem, match="--replace"):
+    with pytest.raises(CommandError, match="--replace"):
         await import_file(database, source, dataset(), replace=False)
     smaller = FileSource(wrote(tmp_path, "smaller.jsonl", ROWS[:1]))
     await import_file(database, smaller, dataset(), replace=True)
@@ -113,10 +113,10 @@ async def test_an_imported_dataset_is_submitted_by_its_name(tmp_path, database):
     plan = make_plan(
         None, {"dataset": "maths", "target": "simulated", "evaluator": "exact"}, folder=tmp_path
     )
-    with pytest.raises(BadRow, match="dataset 'maths', row 2: there is no expected value"):
+    with pytest.raises(RowError, match="dataset 'maths', row 2: there is no expected value"):
         _ = [each async for each in evaluations(plan, postgres_url=database)]
     plan = make_plan(None, {"dataset": "physics", "target": "simulated"}, folder=tmp_path)
-    with pytest.raises(Problem, match="scoreline dataset list"):
+    with pytest.raises(CommandError, match="scoreline dataset list"):
         _ = [each async for each in evaluations(plan, postgres_url=database)]
 
 
@@ -172,7 +172,7 @@ def test_the_commands_explain_what_they_refuse(tmp_path, database):
         (["show", "physics"], "has no dataset 'physics'"),
     ]:
         result = run(database, *arguments)
-        assert isinstance(result.exception, Problem), result
+        assert isinstance(result.exception, CommandError), result
         assert message in str(result.exception)
     assert imported(database, path, "--replace", "--name", "other")["name"] == "other"
 

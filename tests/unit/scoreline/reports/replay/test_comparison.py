@@ -3,7 +3,7 @@
 import pytest
 
 from eventlog import payloads as p
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.reports.replay.attempt_result import result
 from scoreline.reports.replay.comparison import HistoryComparison, compare, sides
 from scoreline.reports.replay.history import EvaluationHistory
@@ -98,7 +98,7 @@ async def test_an_attempt_against_a_whole_evaluation_takes_its_last_attempt():
     assert [side.attempt for side in sides((replayed, 1), (other, None))] == [1, 1]
     assert [side.attempt for side in sides((replayed, None), (replayed, 2))] == [1, 2]
     assert [side.attempt for side in sides((replayed, None), (replayed, 1))] == [2, 1]
-    with pytest.raises(Problem, match="no other attempt"):
+    with pytest.raises(CommandError, match="no other attempt"):
         sides((other, None), (other, 1))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scoreline.submit.datasets.columns import Columns
-from scoreline.submit.datasets.errors import BadRow, DatasetError
+from scoreline.submit.datasets.errors import DatasetError, RowError
 from scoreline.submit.datasets.rows import file_rows
 
 ROWS = [
@@ -31,8 +31,8 @@ def written(folder: Path, name: str, text: str | bytes) -> Path:
     return path
 
 
-def refused(path: Path, columns: Columns | None = None) -> BadRow:
-    with pytest.raises(BadRow) as caught:
+def refused(path: Path, columns: Columns | None = None) -> RowError:
+    with pytest.raises(RowError) as caught:
         list(file_rows(path, columns))
     return caught.value
 
@@ -81,7 +81,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.yaml"])
 def test_an_empty_file_is_no_dataset(tmp_path, name):
     """Nothing to evaluate is an error, in whichever format."""
-    with pytest.raises((DatasetError, BadRow)):
+    with pytest.raises((DatasetError, RowError)):
         list(file_rows(written(tmp_path, name, "")))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.submission import NewEvaluation
-from scoreline.problem import Problem
+from scoreline.command_error import CommandError
 from scoreline.submit.evaluations import evaluations
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.plan import Plan
@@ -33,6 +33,6 @@ async def submitted(plan: Plan) -> list[NewEvaluation]:
 
 async def refused(plan: Plan) -> str:
     """Return the reason why a plan's evaluations can't be made."""
-    with pytest.raises(Problem) as caught:
+    with pytest.raises(CommandError) as caught:
         await submitted(plan)
     return str(caught.value)

@@ -23,7 +23,7 @@ from tests.storing import World
 
 T = TypeVar("T")
 TIMEOUT = timedelta(seconds=1)
-PATIENCE = GapPolicy(TIMEOUT, TIMEOUT)
+GAP_POLICY = GapPolicy(TIMEOUT, TIMEOUT)
 SETTINGS = QueueSettings(linger=0.0, release_interval=1e9)
 WORKERS = 2
 
@@ -39,7 +39,7 @@ class Owner:
     written: list[Event]
 
 
-class Stage(RuleBasedStateMachine):
+class MachineBase(RuleBasedStateMachine):
     """Real queues, log, tables and workers on one side, a dict of lists on the other."""
 
     def start(self) -> None:
@@ -47,7 +47,7 @@ class Stage(RuleBasedStateMachine):
         self.loop = VirtualLoop()
         self.world = World()
         self.model = NaiveModel()
-        self.workers = [self.world.storage(patience=PATIENCE) for _ in range(WORKERS)]
+        self.workers = [self.world.storage(gap_policy=GAP_POLICY) for _ in range(WORKERS)]
         self.queues: dict[int, EventQueue] = {}
         self.owners: list[Owner] = []
         self.strangers: dict[str, list[Event]] = {}
@@ -102,7 +102,7 @@ class Stage(RuleBasedStateMachine):
 
     def emit_one(self, owner: Owner, step: int) -> None:
         """Record one of the facts that may follow."""
-        words = sorted(TRANSITIONS[owner.owned._standing.phase])
+        words = sorted(TRANSITIONS[owner.owned._position.phase])
         if not words:
             return
         owner.owned.record(payload(self.pick(words, step)))  # type: ignore[arg-type]  # all of them are facts

@@ -1,8 +1,8 @@
 """A coordinator and a provider without servers; the coordinator may crash at any call, and start again.
 
-stage = await a_stage(5)
-await stage.run_cycle()             # one cycle of the coordinator and of its provider batches
-stage.provider.finish()             # the provider ends all its batches
+harness = await a_harness(5)
+await harness.run_cycle()             # one cycle of the coordinator and of its provider batches
+harness.provider.finish()             # the provider ends all its batches
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, Memory
 from taskqueue.queue_layout import QueueLayout
 from taskqueue.tasks import Task
 from tests.builders import START
-from tests.storing import PATIENCE
+from tests.storing import GAP_POLICY
 
 B = "nightly"
 CLAUDE = TargetSpec(
@@ -104,7 +104,7 @@ class CrashingPort:
 
 
 @dataclass(slots=True)
-class Stage:
+class Harness:
     """All servers in memory, and the current coordinator."""
 
     settings: CoordinatorSettings
@@ -183,7 +183,7 @@ class Stage:
 
     async def store(self) -> None:
         """Apply all streams, as a storage worker does."""
-        await Storage(self.log, self.tables, PATIENCE).store(sorted(self.tables.evaluations))
+        await Storage(self.log, self.tables, GAP_POLICY).store(sorted(self.tables.evaluations))
 
     async def run_cycle(self, times: int = 1) -> None:
         """Run cycles of the coordinator and of its provider batches, and advance the time after each."""
@@ -260,7 +260,7 @@ def cases(many: int, **known: p.Answer) -> list[NewEvaluation]:
     ]
 
 
-async def a_stage(
+async def a_harness(
     many: int = 5,
     *,
     spec: BatchSpec = SPEC,
@@ -269,15 +269,15 @@ async def a_stage(
     page_size: int = 2_000,
     max_cost_usd: Decimal | None = None,
     **provider: Any,
-) -> Stage:
-    """Create a stage with one accepted batch."""
+) -> Harness:
+    """Create a harness with one accepted batch."""
     a_minute = timedelta(minutes=1)
     usual = {"page": 2, "max_requests": 3, "submit_timeout": a_minute, "margin": a_minute}
     settings = ProviderBatchSettings(**{**usual, **provider})
     timing = CoordinatorSettings(reconcile_interval=NO_TIME, unchanged_for=NO_TIME, grace=NO_TIME)
-    stage = Stage(replace(timing, window=window, page_size=page_size, provider=settings))
-    await stage.submit(cases(many) if evaluations is None else evaluations, spec, max_cost_usd)
-    return stage
+    harness = Harness(replace(timing, window=window, page_size=page_size, provider=settings))
+    await harness.submit(cases(many) if evaluations is None else evaluations, spec, max_cost_usd)
+    return harness
 
 
 def with_fallback(fallback: BatchFallback, *, retries: int = 2) -> BatchSpec:

@@ -1,6 +1,6 @@
 """Batches in a database as a coordinator and a storage worker leave them, and the commands that look.
 
-async with stage(postgres_url, redis_url) as here:
+async with harness(postgres_url, redis_url) as here:
     await here.submit("nightly", ["passed", "failed", "dead"])
     assert (await here.run("status", "nightly")).exit_code == 0
 """
@@ -80,7 +80,7 @@ def life(word: str, key: str, *, batch_id: str, case: p.Case, output: str) -> li
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Harness:
     """A database, and the commands."""
 
     place: Place
@@ -132,7 +132,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(postgres_url: str, redis_url: str) -> AsyncIterator[Stage]:
-    """Lend a stage."""
+async def harness(postgres_url: str, redis_url: str) -> AsyncIterator[Harness]:
+    """Lend a harness."""
     async with place(postgres_url) as here:
-        yield Stage(here, redis_url)
+        yield Harness(here, redis_url)

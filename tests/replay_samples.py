@@ -19,7 +19,7 @@ from tests.integration.worker import Site
 from tests.waiting import until
 
 BATCH = "nightly-7"
-STAGED = ("reordered-1", "bridged-1", "fenced-1", "retried-1", "quarantined-1")
+SAMPLES = ("reordered-1", "bridged-1", "fenced-1", "retried-1", "quarantined-1")
 CASE = p.Case(id="capital-of-france", input="What is the capital of France?", expected="Paris")
 COORDINATOR, ALPHA, BETA = "coordinator", "executor-a.1", "executor-b.4"
 PACE = timedelta(milliseconds=400)
@@ -95,14 +95,14 @@ def attempt(
     ]
 
 
-async def stage(here: Site) -> None:
+async def write_samples(here: Site) -> None:
     """Write all five, while a storage worker is at work, and wait until it has stored them."""
     await _reordered(here)
     await _bridged(here)
     await _fenced(here)
     await _retried(here)
     await _quarantined(here)
-    for evaluation_id in STAGED:  # for good: a slow machine must not see them expire
+    for evaluation_id in SAMPLES:  # for good: a slow machine must not see them expire
         await here.redis.persist(events_key(shard_of(evaluation_id, DEFAULT_SHARDS), evaluation_id))
 
 

@@ -1,4 +1,4 @@
-"""A stage for executors: queue, batch registry and log in memory, scripted targets, virtual time."""
+"""A harness for executors: queue, batch registry and log in memory, scripted targets, virtual time."""
 
 import asyncio
 import functools
@@ -119,7 +119,7 @@ def judged_by(*names: str, timeout: float = 60.0) -> tuple[EvaluatorSpec, ...]:
     return tuple(EvaluatorSpec("fake", name, timeout=timeout) for name in names)
 
 
-class Stage:
+class Harness:
     """One world without a server; `target` and `evaluators` are what specs get."""
 
     def __init__(self, spec: BatchSpec | None = None, settings: ExecutorSettings = SETTINGS) -> None:
