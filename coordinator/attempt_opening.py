@@ -1,6 +1,7 @@
 """Opening of attempts: committed in Postgres first, then published. Every step is idempotent.
 
-The opening of a higher attempt is the fencing token: the log rejects appends of lower attempts after it.
+The number of the attempt is the fencing token: once a higher attempt is opened, the log rejects appends of
+lower ones.
 """
 
 from collections.abc import Callable, Sequence

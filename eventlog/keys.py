@@ -17,8 +17,8 @@ def events_key(shard: int, evaluation_id: str) -> str:
     return f"eval:{{{shard:02}}}:events:{evaluation_id}"
 
 
-def fence_key(shard: int, evaluation_id: str) -> str:
-    """Name the small hash beside the stream that keeps appends O(1)."""
+def append_state_key(shard: int, evaluation_id: str) -> str:
+    """Name the append state: the hash beside the stream that makes appends independent of its length."""
     return f"eval:{{{shard:02}}}:fence:{evaluation_id}"
 
 

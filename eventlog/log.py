@@ -35,7 +35,7 @@ class Mode(StrEnum):
     TAIL = "tail"
     """All or nothing: an owner re-appends its attempt after Redis lost it."""
     CLAIM = "claim"
-    """One event, sequence 1, the fencing token; the response includes the stream."""
+    """One event, sequence 1, which decides the owner of an attempt; the response includes the stream."""
     WITHDRAWAL = "withdrawal"
     """A claim and its end in one: all or nothing, and checked as a claim is."""
     OPENING = "opening"

@@ -103,7 +103,7 @@ class RedisEventLog:
             (
                 [
                     keys.events_key(shard, "-"),
-                    keys.fence_key(shard, "-"),
+                    keys.append_state_key(shard, "-"),
                     keys.wake_key(shard),
                     keys.epoch_key(shard),
                 ],
@@ -145,7 +145,7 @@ class RedisEventLog:
         for call in calls:
             names += (
                 keys.events_key(shard, call.evaluation_id),
-                keys.fence_key(shard, call.evaluation_id),
+                keys.append_state_key(shard, call.evaluation_id),
             )
             if len(names) == 2:
                 names += (keys.wake_key(shard), keys.epoch_key(shard))
@@ -204,7 +204,7 @@ class RedisEventLog:
         return places
 
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
-        """Return for each evaluation whether its newest attempt is closed, from the fences alone."""
+        """Return for each evaluation whether its newest attempt is closed, from the append states alone."""
         with LOG_ERRORS:
             async with self.redis.pipeline(transaction=False) as pipe:
                 for evaluation_id in evaluation_ids:
@@ -216,7 +216,7 @@ class RedisEventLog:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
         calls: list[Call] = []
         for shard, places in self._by_shard([mark.evaluation_id for mark in marks]).items():
-            prefixes = keys.events_key(shard, ""), keys.fence_key(shard, ""), EXPIRY_SECONDS
+            prefixes = keys.events_key(shard, ""), keys.append_state_key(shard, ""), EXPIRY_SECONDS
             for at in range(0, len(places), SETTLE_CHUNK):
                 chunk = [_packed(marks[place]) for place in places[at : at + SETTLE_CHUNK]]
                 calls.append(([keys.wake_key(shard)], [*prefixes, to_json(chunk)]))
@@ -229,7 +229,7 @@ class RedisEventLog:
         places: list[int] = []
         calls: list[Call] = []
         for shard, mine in self._by_shard(evaluation_ids).items():
-            prefixes = keys.events_key(shard, ""), keys.fence_key(shard, "")
+            prefixes = keys.events_key(shard, ""), keys.append_state_key(shard, "")
             for at in range(0, len(mine), SETTLE_CHUNK):
                 chunk = mine[at : at + SETTLE_CHUNK]
                 places += chunk
@@ -255,7 +255,7 @@ class RedisEventLog:
 
     def _pair(self, evaluation_id: str) -> list[str]:
         shard = self._shard(evaluation_id)
-        return [keys.events_key(shard, evaluation_id), keys.fence_key(shard, evaluation_id)]
+        return [keys.events_key(shard, evaluation_id), keys.append_state_key(shard, evaluation_id)]
 
 
 def _replies(raw: list[Any], mode: Mode) -> Iterator[AppendResponse]:
@@ -271,7 +271,7 @@ def _replies(raw: list[Any], mode: Mode) -> Iterator[AppendResponse]:
 
 
 def _is_closing(reply: object) -> bool:
-    """Read whether a fence has a closing sequence; one of the wrong type has none."""
+    """Read whether an append state has a closing sequence; a key of the wrong type has none."""
     if isinstance(reply, Exception) and not is_wrong_type(reply):
         raise reply
     return reply == 1

@@ -4,7 +4,7 @@
 - An evaluation that a worker ended and then died before it marked the stream: the stream is marked again,
   or it would stay in Redis, as the sweep reads only what has not ended.
 - A stream in the wrong shard: every entry is quarantined and the key is logged. Its evaluation belongs to
-  another shard; writers, fences and readers would never meet it.
+  another shard, which is where its writers append and its readers read.
 
 One cycle goes through the key space once, a page at a time with pauses, so that Redis serves other clients
 meanwhile; a cycle begins at most once an interval, on the worker that leads the sweep.

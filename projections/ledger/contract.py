@@ -108,7 +108,7 @@ class Batch:
     next_usd: Decimal = ZERO
     next_tokens: int = 0
     run_id: str = FLEET
-    """The local run that serves it: a fencing token, which each run replaces."""
+    """The local run that serves it; each run replaces it."""
 
     @property
     def allowed_seconds(self) -> float:
@@ -242,7 +242,7 @@ class Ledger(Protocol):
         ...
 
     async def assign_run(self, batch_id: str, run_id: str, *, by: str, reason: str = "") -> None:
-        """Set the run that serves a batch (a fencing token)."""
+        """Set the run that serves a batch: processes of the previous run no longer serve it."""
         ...
 
     async def request_state(

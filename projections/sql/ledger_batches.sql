@@ -83,8 +83,7 @@ FROM batches
 WHERE batch_id = ANY(%(batch_ids)s::text[]) AND kind = 'submitted' AND finished_at IS NULL AND run_id <> %(run_id)s;
 
 -- name: assign_run
--- Sets the run that serves a batch, as a fencing token: coordinators and executors of the previous run no
--- longer serve it.
+-- Sets the run that serves a batch: coordinators and executors of the previous run no longer serve it.
 WITH assigned AS (
     UPDATE batches
     SET run_id = %(run_id)s

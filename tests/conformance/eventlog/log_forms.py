@@ -122,7 +122,7 @@ class RedisForm:
 
     def keys_of(self, evaluation_id: str) -> tuple[str, str]:
         shard = keys.shard_of(evaluation_id, self.log.shards)
-        return keys.events_key(shard, evaluation_id), keys.fence_key(shard, evaluation_id)
+        return keys.events_key(shard, evaluation_id), keys.append_state_key(shard, evaluation_id)
 
     async def aclose(self) -> None:
         await self.log.aclose()

@@ -101,7 +101,7 @@ async def test_a_plain_stream_with_a_higher_attempt_does_not_expire(redis_form):
 
 STREAM, FENCE, WAKE, EPOCH_KEY = (
     keys.events_key(0, "e"),
-    keys.fence_key(0, "e"),
+    keys.append_state_key(0, "e"),
     keys.wake_key(0),
     keys.epoch_key(0),
 )

@@ -245,7 +245,7 @@ async def test_scripts_that_redis_has_lost_are_loaded_by_a_coordinator(here):
 
 async def test_a_key_of_the_wrong_type_is_quarantined_by_storage_workers_and_coordinators(here):
     """An executor renames no key of the log and waits; a storage worker and a coordinator move it."""
-    fence = log_keys.fence_key(log_keys.shard_of(EVALUATION, log_keys.DEFAULT_SHARDS), EVALUATION)
+    fence = log_keys.append_state_key(log_keys.shard_of(EVALUATION, log_keys.DEFAULT_SHARDS), EVALUATION)
     opening = Append(EVALUATION, records(history("queued")), epoch="")
     for user in ("storage", "coordinator"):
         with Redis.from_url(here.admin_url) as admin:

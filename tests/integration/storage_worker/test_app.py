@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from redis.asyncio import Redis
 
 from eventlog.events import Event
-from eventlog.keys import DEFAULT_SHARDS, GROUP, events_key, fence_key, shard_of, wake_key
+from eventlog.keys import DEFAULT_SHARDS, GROUP, events_key, append_state_key, shard_of, wake_key
 from eventlog.log import EXPIRY_SECONDS
 from scoreline.servers.addresses import Servers
 from storage_worker.settings import Ordering
@@ -180,7 +180,7 @@ async def test_the_stream_of_an_ended_evaluation_expires(here: Site) -> None:
 
 async def expiring(here: Site, evaluation_id: str) -> bool:
     shard = shard_of(evaluation_id, DEFAULT_SHARDS)
-    lives = [await here.redis.ttl(key(shard, evaluation_id)) for key in (events_key, fence_key)]
+    lives = [await here.redis.ttl(key(shard, evaluation_id)) for key in (events_key, append_state_key)]
     return all(0 < life <= EXPIRY_SECONDS for life in lives)
 
 

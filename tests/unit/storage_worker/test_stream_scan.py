@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from eventlog.keys import events_key, fence_key, shard_of
+from eventlog.keys import events_key, append_state_key, shard_of
 from storage_worker.stream_scan import sort_page
 
 IDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
@@ -22,5 +22,5 @@ def test_a_stream_is_in_its_shard_or_misplaced(ids: list[str], shards: int, off:
 def test_keys_that_are_no_streams_are_ignored() -> None:
     """Fences and other prefixes are ignored; an id that no envelope can carry is misplaced."""
     odd = [b"eval:{00}:events:\xff", b"eval:{00}:events:", b"eval:{0}:events:e", b"eval:{x}:events:e"]
-    found = sort_page([fence_key(0, "e").encode(), b"other", *odd], shards=1)
+    found = sort_page([append_state_key(0, "e").encode(), b"other", *odd], shards=1)
     assert (list(found.evaluation_ids), list(found.misplaced)) == ([], odd)
