@@ -125,9 +125,9 @@ async def _until_stopped(
 async def _lead_while_possible(
     coordinator: Coordinator, observer: MetricsCollector, pool: AsyncConnectionPool, stop: asyncio.Event
 ) -> None:
-    async with leadership(pool, coordinator_lock(coordinator.settings.run_id)) as holds:
+    async with leadership(pool, coordinator_lock(coordinator.settings.run_id)) as check_held:
         observer.view.dependencies.reached(POSTGRES)
-        if holds is None:
+        if check_held is None:
             await _pause(stop, STANDBY)
             return
         await coordinator.synchronize()
@@ -136,8 +136,8 @@ async def _lead_while_possible(
             while not stop.is_set():
                 await coordinator.run_cycle()
                 observer.view.dependencies.reached(REDIS, POSTGRES)
-                await _pause(stop, coordinator.settings.round_interval.total_seconds())
-                await holds()
+                await _pause(stop, coordinator.settings.cycle_interval.total_seconds())
+                await check_held()
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ class CoordinatorSettings:
     """The largest number of published and unfinished evaluations of one batch."""
     page_size: int = 2_000
     """Evaluations published, opened or ended at a time."""
-    round_interval: timedelta = timedelta(milliseconds=250)
+    cycle_interval: timedelta = timedelta(milliseconds=250)
     reconcile_interval: timedelta = timedelta(seconds=5)
     unchanged_for: timedelta = timedelta(seconds=5)
     """The time without progress after which an evaluation is reconciled."""

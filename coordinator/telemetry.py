@@ -30,7 +30,7 @@ BATCH_TIME = _meter.create_histogram(
     description="From acceptance to the end",
     explicit_bucket_boundaries_advisory=BATCH_SECONDS,
 )
-ROUND = _meter.create_histogram(
+CYCLE = _meter.create_histogram(
     "eval_coordinator_round_ms",
     description="Duration of one cycle over all batches",
     explicit_bucket_boundaries_advisory=ROUND_MS,

@@ -1,8 +1,9 @@
 """Identifiers: names that people type, evaluation ids, and run ids.
 
 `scoreline batch run` on one machine starts a coordinator and executors of its own, with its environment,
-working directory and keys. Its run id is stored with the batch and in the batch registry, and only processes
-that were started with it serve the batch; a later run replaces it. The fleet serves all other batches.
+working directory and keys. Its run id is stored with the batch and in the batch registry, and only
+processes that were started with it serve the batch; a later run replaces it. The fleet serves all other
+batches.
 """
 
 from typing import Annotated

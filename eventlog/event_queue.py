@@ -1,8 +1,8 @@
 """The writer's event queue: numbers events, appends them in batches, and keeps them through an outage.
 
 Recording never waits. One sender takes everything that is due, of all attempts, into one round trip;
-what is recorded meanwhile makes up the next. Only a claim (sequence 1 of an attempt) waits for its response:
-its writer must know that it owns the attempt before it calls the target.
+what is recorded meanwhile makes up the next. Only a claim (sequence 1 of an attempt) waits for its
+response: its writer must know that it owns the attempt before it calls the target.
 """
 
 import asyncio

@@ -6,7 +6,7 @@ import logging
 import time
 from random import SystemRandom
 
-from eventlog.event_queue import EventQueue, QueueSettings
+from eventlog.event_queue import EventQueue
 from eventlog.redis_streams import RedisEventLog, connect
 from eventlog.signals import on_stop_signal
 from executor.batch_runtime import Factories
@@ -44,9 +44,8 @@ async def run_executor(
     queues, random = open_queues(Backend.REDIS, redis), SystemRandom()
     instance_id = new_instance_id(settings.name, random)
     log = RedisEventLog(redis, shards=connection.shards)
-    buffer = QueueSettings(max_bytes=connection.max_buffer)
     try:
-        async with EventQueue(log, source=instance_id, settings=buffer) as events:
+        async with EventQueue(log, source=instance_id) as events:
             executor = Executor(
                 Ports(
                     events,

@@ -13,7 +13,7 @@
     an answer too large for an event     failed (oversize)        failed (oversize)
     anything else                        failed (error)           failed (error)
 
-Retries wait by exponential backoff with full jitter; a rate limit, as long as the provider's Retry-After.
+How long a retry waits, and which faults are charged: `domain/retry_policy.py`.
 The answer is on record before any evaluator is called, so a retry after an evaluator's fault does not pay
 for it again. Nor for scores on record: the next attempt calls only the missing evaluators, and `failed`
 carries the scores. A fault that is charged is never recorded under the kind of one that is not.
@@ -22,10 +22,17 @@ carries the scores. A fault that is charged is never recorded under the kind of 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import fsum
 
-from domain.retry_policy import RATE_LIMITED, UNCHARGED_KINDS, UNREACHABLE
+from domain.retry_policy import (
+    FIRST_CONTACT_RETRY,
+    RATE_LIMITED,
+    UNREACHABLE,
+    bounded,
+    charged_kind,
+    full_jitter,
+)
 from eventlog import payloads as p
 from eventlog.characters import without_half_characters
 from eventlog.codec import OversizeEvent
@@ -38,10 +45,6 @@ Closing = p.Completed | p.Retrying | p.Failed | p.TimedOut
 MAX_MESSAGE = 4_000
 SHORT_REASON = 1_000
 """Characters kept of each reason where all of them together are too large for one event."""
-FIRST_BACKOFF = timedelta(seconds=1)
-LONGEST_BACKOFF = timedelta(seconds=60)
-FIRST_CONTACT_RETRY = timedelta(seconds=5)
-LONGEST_RETRY_AFTER = timedelta(days=1)
 NO_ANSWER = p.Answer(output="")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]+")
 
@@ -93,7 +96,7 @@ def close_after(
     backoff = now + full_jitter(attempt, jitter)
     match cause:
         case RateLimited(retry_after=retry_after):
-            return p.Retrying(_fault(RATE_LIMITED, error), now + _bounded(retry_after))
+            return p.Retrying(_fault(RATE_LIMITED, error), now + bounded(retry_after))
         case NeverReached():
             return p.Retrying(_fault(UNREACHABLE, error), now + FIRST_CONTACT_RETRY)
         case Transient(kind=kind) if retries > 0:
@@ -104,17 +107,6 @@ def close_after(
             return p.TimedOut(limit="task", seconds=seconds, error=_fault("timeout", error))
         case _:
             return _failed(error)
-
-
-def full_jitter(attempt: int, jitter: float) -> timedelta:
-    """Return exponential backoff with full jitter: a share of a bound that doubles with each attempt."""
-    doublings = min(attempt - 1, 16)
-    return min(FIRST_BACKOFF * (1 << doublings), LONGEST_BACKOFF) * jitter
-
-
-def charged_kind(kind: str) -> str:
-    """Name a fault that uses up a retry, whatever its target calls it."""
-    return "transient" if kind in UNCHARGED_KINDS else kind
 
 
 def completed(answer: p.Answer, scores: Sequence[p.Score], *, exit_code: int | None) -> p.Completed:
@@ -205,10 +197,6 @@ def _describe(error: BaseException) -> str:
     if isinstance(error, CallFault | TargetTimedOut | EvaluatorTimedOut | EvaluatorFault):
         return str(error)
     return f"{type(error).__name__}: {error}"
-
-
-def _bounded(retry_after: timedelta) -> timedelta:
-    return min(max(retry_after, timedelta(0)), LONGEST_RETRY_AFTER)
 
 
 def _usage(answer: p.Answer, scores: Sequence[p.Score]) -> p.TokenUsage:

@@ -8,6 +8,7 @@ from eventlog.keys import DEFAULT_SHARDS
 from taskqueue.executor_registry import HEARTBEAT_INTERVAL
 
 MAX_NAME = 150
+"""Characters of an executor's name."""
 EVERY_BATCH_OF_THE_FLEET = Eligibility()
 
 
@@ -43,7 +44,7 @@ class ExecutorSettings:
     """Identity and capacity of an executor."""
 
     name: str
-    slots: int = 10
+    slots: int
     """Concurrent evaluations."""
     eligibility: Eligibility = EVERY_BATCH_OF_THE_FLEET
     """Which batches it may serve."""
@@ -68,5 +69,3 @@ class RedisSettings:
 
     redis_url: str
     shards: int = DEFAULT_SHARDS
-    max_buffer: int = 10 * 1024 * 1024
-    """Bytes of events that an executor buffers before it fetches no more tasks."""

@@ -14,6 +14,7 @@ from domain.eligibility import LABEL_PATTERN
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
+from executor.settings import MAX_NAME
 from scoreline.observability.alert_settings import AlertSettings
 from scoreline.observability.telemetry_settings import TelemetrySettings
 from storage_worker.settings import Ordering
@@ -55,7 +56,7 @@ class Settings(TelemetrySettings, AlertSettings):
     gap_timeout: Seconds = 30.0
     gap_warning: Seconds = 5.0
     queue_backend: str = "redis"
-    worker_id: str | None = Field(default=None, min_length=1, max_length=180)
+    worker_id: str | None = Field(default=None, min_length=1, max_length=MAX_NAME)
     worker_labels: str = Field(default="", pattern=LABELS_PATTERN, max_length=5_000)
     """Labels of executors started here, separated by commas: gpu,region=eu."""
     worker_concurrency: int = Field(default=16, ge=1, le=10_000)

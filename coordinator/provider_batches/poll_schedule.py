@@ -1,4 +1,4 @@
-"""Poll schedules: exponential back-off with equal jitter. Pure; the jitter is passed in.
+"""Poll schedules: exponential backoff with equal jitter. Pure; the jitter is passed in.
 
 A schedule is not durable: after a restart everything is polled at once.
 """

@@ -16,7 +16,7 @@ from projections.sql import query
 
 COORDINATOR = 7_265_004
 
-Holds = Callable[[], Awaitable[None]]
+CheckHeld = Callable[[], Awaitable[None]]
 """Checks that the lock is still held; raises the error that ended its connection if not."""
 
 
@@ -28,7 +28,7 @@ def coordinator_lock(run_id: str) -> int:
 
 
 @asynccontextmanager
-async def leadership(pool: AsyncConnectionPool, lock: int) -> AsyncIterator[Holds | None]:
+async def leadership(pool: AsyncConnectionPool, lock: int) -> AsyncIterator[CheckHeld | None]:
     """Try to become the leader for the duration of the block; yields None where another process leads."""
     async with pool.connection() as conn:
         await conn.set_autocommit(True)
@@ -36,10 +36,10 @@ async def leadership(pool: AsyncConnectionPool, lock: int) -> AsyncIterator[Hold
             cursor = await conn.execute("SELECT pg_try_advisory_lock(%s)", [lock])
             leads = (await cursor.fetchone() or [False])[0]
 
-            async def holds() -> None:
+            async def check_held() -> None:
                 await conn.execute("SELECT 1")  # the lock is lost with the connection
 
-            yield holds if leads else None
+            yield check_held if leads else None
         finally:
             with suppress(psycopg.Error):
                 await conn.execute("SELECT pg_advisory_unlock_all()")

@@ -19,7 +19,7 @@ OPEN = frozenset({ProviderBatchState.INTENDED, ProviderBatchState.SUBMITTED, Pro
 
 
 class MemoryProviderBatchRepository:
-    """`ProviderBooks` without a server; no call gives way to another before it is done."""
+    """`ProviderBatchRepository` without a server; no call yields to another before it is done."""
 
     def __init__(self, ledger: MemoryLedger) -> None:
         self.ledger = ledger

@@ -148,11 +148,11 @@ def _labels(settings: "Settings", given: list[str] | None) -> frozenset[str]:
 
 
 def _checked(name: str | None) -> str:
-    from executor.settings import is_name
+    from executor.settings import MAX_NAME, is_name
 
     name = socket.gethostname() if name is None else name
     if not is_name(name):
-        raise typer.BadParameter("1 to 150 printable characters, please.", param_hint="--id")
+        raise typer.BadParameter(f"1 to {MAX_NAME} printable characters", param_hint="--id")
     return name
 
 

@@ -4,18 +4,26 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 
+from coordinator.settings import CoordinatorSettings
+from domain.retry_policy import LONGEST_BACKOFF, LONGEST_RETRY_AFTER
 from eventlog.codec import QuarantineReason
 from eventlog.diagram import redraw
+from eventlog.event_queue import QueueSettings
 from eventlog.events import EVENT_CLASSES, SCHEMA_VERSION
 from eventlog.log import AppendResult
 from eventlog.timeline import Disposition
+from executor.settings import Timings
 from scoreline.settings import PREFIX, Settings
+from storage_worker.gaps import BreakerLimits
+from storage_worker.settings import StorageSettings
+from taskqueue.executor_registry import INSTANCE_TTL
 from tests.escapes.corpus import CORPUS
 from tests.proof.document import PAGE, rewrite
 
@@ -72,6 +80,32 @@ def test_the_configuration_reference_lists_every_setting_with_its_default():
     """No setting is missing, none is invented, and each default is the one in force."""
     text = (ROOT / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
     assert dict(SETTING_ROW.findall(text)) == settings_table()
+
+
+LIMIT_ROW = re.compile(r"^\| [^|`]+ \| ([^|]+) \| `([^|]+)` \|$", re.MULTILINE)
+
+
+def test_the_configuration_reference_has_the_fixed_limits_in_force():
+    """Each row of the section has the value of the constant that it names."""
+    text = (ROOT / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
+    section = text.partition("## Fixed limits")[2].partition("\n## ")[0]
+    coordinator, breaker = CoordinatorSettings(), BreakerLimits()
+    shown = (breaker.rate, breaker.minimum, breaker.window, breaker.cooldown)
+    assert {name: value for value, name in LIMIT_ROW.findall(section)} == {
+        "QueueSettings.max_bytes": f"{QueueSettings().max_bytes / 1024**2:g} MiB",
+        "CoordinatorSettings.window": f"{coordinator.window:,}",
+        "CoordinatorSettings": f"{_s(coordinator.cycle_interval)}; {_s(coordinator.reconcile_interval)}",
+        "CoordinatorSettings.grace": _s(coordinator.grace),
+        "INSTANCE_TTL": _s(INSTANCE_TTL),
+        "Timings.stalled_after": _s(Timings().stalled_after),
+        "StorageSettings.batch_size": f"{StorageSettings('', '', '').batch_size:,}",
+        "BreakerLimits": "{:.0%}, {}, {:g} s, {:g} s".format(*shown).replace("%", " %"),
+        "domain/retry_policy.py": f"{_s(LONGEST_BACKOFF)}; {LONGEST_RETRY_AFTER.days} day",
+    }
+
+
+def _s(duration: timedelta) -> str:
+    return f"{duration.total_seconds():g} s"
 
 
 def test_no_document_names_an_unknown_setting():

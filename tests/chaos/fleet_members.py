@@ -45,7 +45,7 @@ TIMINGS = Timings(
 COORDINATOR = CoordinatorSettings(
     window=60,
     page_size=20,
-    round_interval=timedelta(milliseconds=50),
+    cycle_interval=timedelta(milliseconds=50),
     reconcile_interval=timedelta(milliseconds=400),
     unchanged_for=timedelta(milliseconds=400),
     grace=timedelta(seconds=3),

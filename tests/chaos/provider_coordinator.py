@@ -10,7 +10,7 @@ from coordinator.settings import CoordinatorSettings
 
 SOON = timedelta(milliseconds=20)
 SETTINGS = CoordinatorSettings(
-    round_interval=SOON,
+    cycle_interval=SOON,
     provider=ProviderBatchSettings(
         max_requests=30,
         page=5,

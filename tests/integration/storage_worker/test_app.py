@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from redis.asyncio import Redis
 
 from eventlog.events import Event
-from eventlog.keys import DEFAULT_SHARDS, GROUP, events_key, append_state_key, shard_of, wake_key
+from eventlog.keys import DEFAULT_SHARDS, GROUP, append_state_key, events_key, shard_of, wake_key
 from eventlog.log import EXPIRY_SECONDS
 from scoreline.servers.addresses import Servers
 from storage_worker.settings import Ordering

@@ -23,13 +23,11 @@ from executor.contract import (
     Unreachable,
 )
 from executor.outcome import (
-    LONGEST_BACKOFF,
     MAX_MESSAGE,
     EvaluatorFault,
     EvaluatorTimedOut,
     TargetTimedOut,
     close_after,
-    full_jitter,
 )
 from tests.builders import START
 
@@ -140,13 +138,6 @@ def test_a_transient_fault_is_retried_after_a_backoff(error):
     assert isinstance(closed, p.Retrying)
     assert closed.retry_at == BACKOFF
     assert closed.error.kind not in UNCHARGED_KINDS
-
-
-@given(st.integers(1, 10**6), st.floats(0, 1))
-def test_a_backoff_stays_within_its_bounds(attempt, jitter):
-    """From nothing to the bound of its attempt, and never beyond a minute."""
-    bound = min(timedelta(seconds=2.0 ** min(attempt - 1, 20)), LONGEST_BACKOFF)
-    assert timedelta(0) <= full_jitter(attempt, jitter) <= bound
 
 
 def test_messages_name_fault_and_evaluator():

@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from eventlog.keys import events_key, append_state_key, shard_of
+from eventlog.keys import append_state_key, events_key, shard_of
 from storage_worker.stream_scan import sort_page
 
 IDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
