@@ -25,7 +25,7 @@ from eventlog.events import Event
 from executor.sandbox.probe import probe
 from tests.acceptance.batch_commands import TIMEOUT, Folder
 from tests.builders import history
-from tests.integration.worker import Site, Started, site, worker_process
+from tests.integration.worker import Site, Started, commits_blocked, site, worker_process
 from tests.jumbled import arrivals, in_order, lives
 from tests.waiting import until
 
@@ -294,6 +294,20 @@ async def test_a_conflict_never_overwrites_and_final_is_final(folder: Folder) ->
     listed = await folder.run("quarantine", "list", "--evaluation", "e", "--json")
     reasons = sorted(json.loads(line)["reason"] for line in listed.stdout.splitlines())
     assert reasons == ["conflict", "illegal"]
+
+
+async def test_acknowledged_means_committed(folder: Folder) -> None:
+    """A worker killed in its transaction has acknowledged nothing; the next one stores the events."""
+    async with stored(folder, "--workers", "2") as (here, started):
+        async with commits_blocked(here):
+            await here.add_plainly(history(LIFE, evaluation_id="e"))
+            await until(here.has_waiting_commit, TIMEOUT)
+            delivered = await here.pending()
+            assert delivered > 0
+            for child in started.children():
+                os.kill(child, signal.SIGKILL)
+        await until(lambda: _none_pending(here), TIMEOUT)
+        assert await here.state("e") == "completed"
 
 
 async def test_a_lost_event_is_bridged_on_record(folder: Folder) -> None:

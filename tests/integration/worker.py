@@ -93,6 +93,11 @@ class Site:
         query = "SELECT reason FROM quarantine WHERE evaluation_id IS NOT DISTINCT FROM %s ORDER BY reason"
         return [reason for (reason,) in await self.rows(query, evaluation_id)]
 
+    async def has_waiting_commit(self) -> bool:
+        """Return whether a transaction waits to write evaluations (see `commits_blocked`)."""
+        waiting = "SELECT FROM pg_locks WHERE relation = 'evaluations'::regclass AND NOT granted"
+        return bool(await self.rows(waiting))
+
     async def pending(self) -> int:
         """Return the number of wake-ups that were delivered and not acknowledged."""
         return sum([(await self.redis.xpending(stream, GROUP))["pending"] for stream in WAKE_STREAMS])
@@ -107,6 +112,15 @@ async def site(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
         await AsyncConnection.connect(postgres_url, autocommit=True) as conn,
     ):
         yield Site(redis_url, postgres_url, redis, conn)
+
+
+@asynccontextmanager
+async def commits_blocked(here: Site) -> AsyncIterator[None]:
+    """Hold a lock that lets storage workers read, and makes each of their transactions wait."""
+    async with await AsyncConnection.connect(here.postgres_url) as conn:
+        await conn.execute("LOCK TABLE evaluations IN SHARE MODE")
+        yield
+        await conn.rollback()
 
 
 @asynccontextmanager
