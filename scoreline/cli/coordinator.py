@@ -51,7 +51,7 @@ def start(
     )
     with (
         ready_servers(settings, service="coordinator") as servers,
-        telemetry_for(Service.COORDINATOR, settings),
+        telemetry_for(Service.COORDINATOR, settings, name=wanted.name),
     ):
         scripts = executor_scripts()
         site = CoordinatorConfig(

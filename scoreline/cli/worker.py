@@ -97,7 +97,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         data_dir=str(settings.data_dir or default_root()),
         cgroup=str(settings.worker_cgroup or ""),
     )
-    with _redis(settings) as redis_url, telemetry_for(Service.EXECUTOR, settings):
+    with _redis(settings) as redis_url, telemetry_for(Service.EXECUTOR, settings, name=plan.name):
         collect_garbage_rarely()
         report_ready()
         uvloop.run(

@@ -94,7 +94,7 @@ def run_here(
     from scoreline.observability.wiring import Service, telemetry_for
     from storage_worker.app import build_app, collect_garbage_rarely
 
-    with telemetry_for(Service.STORAGE_WORKER, settings):
+    with telemetry_for(Service.STORAGE_WORKER, settings, name=plan.name):
         collect_garbage_rarely()
         report_ready()
         uvloop.run(build_app(storage_settings(plan, settings, servers)).run())

@@ -15,7 +15,7 @@ from opentelemetry.sdk.resources import Resource
 from prometheus_client import CollectorRegistry, start_http_server
 
 from scoreline.command_error import CommandError
-from scoreline.observability.addresses import left_for_prometheus
+from scoreline.observability.addresses import registered
 from scoreline.observability.shutdown import SHUTDOWN_TIMEOUT, within
 from scoreline.observability.telemetry_settings import TelemetrySettings
 
@@ -33,8 +33,10 @@ def sending(resource: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def serving(job: str, settings: TelemetrySettings, resource: Mapping[str, str]) -> Iterator[None]:
-    """Serve `/metrics`, and leave word where, if there is a folder for that."""
+def serving(
+    job: str, name: str, settings: TelemetrySettings, resource: Mapping[str, str]
+) -> Iterator[None]:
+    """Serve `/metrics`, and register the address, if there is a folder for that."""
     registry = CollectorRegistry()
     # No scope labels, no target_info: series of several executors are put together by their own labels.
     reader = PrometheusMetricReader(disable_target_info=True, scope_info_enabled=False, registry=registry)
@@ -43,7 +45,8 @@ def serving(job: str, settings: TelemetrySettings, resource: Mapping[str, str]) 
         if settings.metrics_dir is None:
             yield
         else:
-            with left_for_prometheus(settings.metrics_dir, job, host=settings.metrics_host, port=port):
+            host, folder = settings.metrics_host, settings.metrics_dir
+            with registered(folder, job, name=name, host=host, port=port):
                 yield
 
 

@@ -54,9 +54,16 @@ def telemetry_plan(job: Service, settings: TelemetrySettings, environ: Mapping[s
 
 @contextmanager
 def telemetry_for(
-    job: Service, settings: TelemetrySettings, environ: Mapping[str, str] | None = None
+    job: Service,
+    settings: TelemetrySettings,
+    environ: Mapping[str, str] | None = None,
+    *,
+    name: str = "",
 ) -> Iterator[None]:
-    """Run the configured telemetry while the block lasts, and flush it at the end."""
+    """Run the configured telemetry while the block lasts, and flush it at the end.
+
+    The name is what the process keeps when it is restarted.
+    """
     plan = telemetry_plan(job, settings, os.environ if environ is None else environ)
     if not plan.anything:
         yield
@@ -74,7 +81,7 @@ def telemetry_for(
         if plan.sends and job is not Service.SUBMITTER:
             stack.enter_context(metrics.sending(resource))
         elif plan.serves:
-            stack.enter_context(metrics.serving(job, settings, resource))
+            stack.enter_context(metrics.serving(job, name, settings, resource))
         yield
 
 

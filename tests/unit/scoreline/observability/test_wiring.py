@@ -3,9 +3,7 @@
 import io
 import json
 import logging
-import os
 import re
-import socket
 import threading
 import time
 from pathlib import Path
@@ -17,7 +15,6 @@ from eventlog import tracing
 from providers.extras import install_command
 from scoreline.command_error import CommandError
 from scoreline.local.storage_workers import worker_environ
-from scoreline.observability.addresses import left_for_prometheus
 from scoreline.observability.logs import JsonFormatter
 from scoreline.observability.shutdown import within
 from scoreline.observability.span_reader import RecordedSpan, spans_of
@@ -29,7 +26,6 @@ from tests import telemetry
 from tests.telemetry_document import metrics, spans
 
 SERVERS = Servers("redis://localhost", "postgresql://localhost/x")
-HERE = socket.gethostname()
 
 
 def test_telemetry_is_off_by_default():
@@ -89,37 +85,6 @@ def test_missing_packages_are_named_with_the_way_to_get_them():
     with pytest.raises(CommandError, match=re.escape(install_command("otel"))):
         check_installed(lambda _name: None)
     check_installed()
-
-
-def test_a_process_writes_its_target_file_and_removes_it(tmp_path):
-    """The file is in Prometheus's format and is replaced atomically."""
-    with left_for_prometheus(tmp_path / "new", "executor", host="127.0.0.1", port=4_711) as path:
-        assert json.loads(path.read_text()) == [
-            {"targets": ["127.0.0.1:4711"], "labels": {"job": "executor"}}
-        ]
-        assert [each.name for each in path.parent.iterdir()] == [f"executor-{HERE}-{os.getpid()}.json"]
-    assert list((tmp_path / "new").iterdir()) == []
-
-
-def test_a_wildcard_address_is_written_as_the_host_name(tmp_path):
-    """Prometheus cannot scrape 0.0.0.0."""
-    with left_for_prometheus(tmp_path, "executor", host="0.0.0.0", port=1) as path:
-        assert json.loads(path.read_text())[0]["targets"] == [f"{HERE}:1"]
-    with left_for_prometheus(tmp_path, "executor", host="::1", port=1) as path:
-        assert json.loads(path.read_text())[0]["targets"] == ["[::1]:1"]
-
-
-def test_target_files_of_dead_processes_are_removed(tmp_path):
-    """Only those of this host: on another host the same pid may be alive."""
-    dead = 2**22 + 17  # above the highest pid of a kernel
-    gone, elsewhere = tmp_path / f"executor-{HERE}-{dead}.json", tmp_path / f"executor-other-{dead}.json"
-    mine = tmp_path / f"coordinator-{HERE}-{os.getppid()}.json"
-    for path in (gone, elsewhere, mine):
-        path.write_text("[]")
-    with left_for_prometheus(tmp_path, "executor", host="127.0.0.1", port=1):
-        assert not gone.exists()
-        assert elsewhere.exists()
-        assert mine.exists()
 
 
 def test_a_shutdown_that_hangs_is_cut_short():
