@@ -50,17 +50,18 @@ ANTHROPIC = RateLimitHeaders((_anthropic("requests"),), (_anthropic("tokens"), _
 OPENAI = RateLimitHeaders((_openai("requests"),), (_openai("tokens"),))
 GROQ = RateLimitHeaders((), (_openai("tokens"),))
 CEREBRAS = RateLimitHeaders((), (_openai("tokens-minute"),))
-SILENT = RateLimitHeaders()
+NO_HEADERS = RateLimitHeaders()
+"""A provider that reports no limits."""
 
 
-def limits_of(dialect: RateLimitHeaders, headers: Mapping[str, str], *, now: datetime) -> RateLimits | None:
+def limits_of(names: RateLimitHeaders, headers: Mapping[str, str], *, now: datetime) -> RateLimits | None:
     """Parse the rate limits in the headers of a reply; None if there are none."""
     lowered = {name.lower(): value for name, value in headers.items()}
     # Resets are moments on the provider's clock, which is not ours: its own Date is nearer to them.
     now = _moment(lowered.get("date", "")) or now
     found = RateLimits(
-        _headroom(dialect.requests, lowered, now) or Headroom(),
-        _headroom(dialect.tokens, lowered, now) or Headroom(),
+        _headroom(names.requests, lowered, now) or Headroom(),
+        _headroom(names.tokens, lowered, now) or Headroom(),
     )
     return None if found == RateLimits() else found
 

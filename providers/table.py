@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
-from providers.rate_limit_headers import ANTHROPIC, CEREBRAS, GROQ, OPENAI, SILENT, RateLimitHeaders
+from providers.rate_limit_headers import ANTHROPIC, CEREBRAS, GROQ, NO_HEADERS, OPENAI, RateLimitHeaders
 
 
 class LimitScope(StrEnum):
@@ -41,7 +41,7 @@ class Provider:
     """The environment variable with the key; empty where there is none."""
     scope: frozenset[LimitScope]
     sdk: Sdk | None = Sdk.OPENAI
-    dialect: RateLimitHeaders = SILENT
+    limit_headers: RateLimitHeaders = NO_HEADERS
     base_url_variable: str = ""
     instead: str = ""
     """Advice where no SDK can call it by name."""
@@ -90,8 +90,8 @@ ROWS: tuple[Provider, ...] = (
              frozenset({LimitScope.ACCOUNT, LimitScope.MODEL, LimitScope.REGION}), None, instead=_BEDROCK),
     Provider("gemini", "Google Gemini", "https://generativelanguage.googleapis.com/v1beta/openai",
              "GEMINI_API_KEY", _MODEL),
-    Provider("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY", _MODEL, dialect=OPENAI),
-    Provider("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", _MODEL, dialect=GROQ),
+    Provider("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY", _MODEL, limit_headers=OPENAI),
+    Provider("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", _MODEL, limit_headers=GROQ),
     Provider("deepseek", "DeepSeek", "https://api.deepseek.com", "DEEPSEEK_API_KEY", _ACCOUNT,
              takes_schema=False),
     Provider("qwen", "Qwen", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY",
@@ -99,13 +99,13 @@ ROWS: tuple[Provider, ...] = (
     Provider("ollama", "Ollama", "http://127.0.0.1:11434/v1", "", frozenset(),
              base_url_variable="OLLAMA_BASE_URL"),
     Provider("fireworks", "Fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY",
-             _ACCOUNT, dialect=OPENAI),
+             _ACCOUNT, limit_headers=OPENAI),
     Provider("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", _ACCOUNT,
              stream_usage=False),
     Provider("together", "Together AI", "https://api.together.xyz/v1", "TOGETHER_API_KEY", _ACCOUNT),
     Provider("lepton", "Lepton", "", "LEPTON_API_TOKEN", _ACCOUNT, None, instead=_LEPTON),
     Provider("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", _MODEL,
-             dialect=CEREBRAS),
+             limit_headers=CEREBRAS),
     Provider("replicate", "Replicate", "https://api.replicate.com/v1", "REPLICATE_API_TOKEN", _ACCOUNT,
              None, instead=_REPLICATE),
     Provider("baseten", "Baseten", "https://inference.baseten.co/v1", "BASETEN_API_KEY", _ACCOUNT),

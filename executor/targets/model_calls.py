@@ -131,7 +131,7 @@ class ModelCaller:
         return {"stream_options": {"include_usage": True}} if asked else {}
 
     def _limits(self, headers: Mapping[str, str]) -> RateLimits | None:
-        return limits_of(self.access.provider.dialect, headers, now=utc_now())
+        return limits_of(self.access.provider.limit_headers, headers, now=utc_now())
 
 
 def make_caller(

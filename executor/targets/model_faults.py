@@ -34,7 +34,7 @@ def fault_of(error: Exception, access: ModelEndpoint, *, now: datetime, came: st
     if body is None and (response is None or response.status_code < 400):
         return garbled(access, f"{type(error).__name__}: {error}{_lost(came)}")
     status, headers = (response.status_code, response.headers) if response else (200, httpx2.Headers())
-    limits = limits_of(access.provider.dialect, headers, now=now)
+    limits = limits_of(access.provider.limit_headers, headers, now=now)
     wait = retry_after(headers, now=now) or wait_for(limits)
     return _fault(classify_error(parse_error(status, body), access, retry_after=wait), limits, _lost(came))
 

@@ -37,7 +37,7 @@ from scoreline.local.run_pause import (
 from scoreline.local.storage_workers import worker_environ
 from scoreline.private_files import default_root, open_private
 from scoreline.reports.batch_poller import POLL_INTERVAL, BatchPoller
-from scoreline.reports.batch_status import ExitCode, exit_code, is_over
+from scoreline.reports.batch_status import ExitCode, gated_exit_code, is_over
 from scoreline.reports.batch_view import BatchView
 from scoreline.reports.export import ExportRequest, Output, export_to
 from scoreline.reports.fleet_status import FLEET_NOT_READ, fleet_reader
@@ -53,7 +53,6 @@ logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-BELOW_THE_GATE = 100
 FAILED = 1
 DRAIN = 15.0
 """Seconds that executors of a local fleet get to finish their claimed tasks."""
@@ -342,14 +341,11 @@ class BatchSupervisor:
             self._print(f"{rows:,} evaluations written to {printable(str(output.path))}")
 
     def _exit_code(self, view: BatchView) -> int:
-        code = exit_code(view.snapshot)
         gate = self.wanted.min_pass_rate
-        if gate is None or not is_over(view.snapshot) or code is ExitCode.STOPPED:
-            return code
-        rate = batch_pass_rate(view.snapshot)
-        if rate.value is None or rate.value < gate:
-            self._print(f"{rate.words() or 'nothing'} of all evaluations, below --min-pass-rate {gate:.1%}")
-            return BELOW_THE_GATE
+        code = gated_exit_code(view.snapshot, gate)
+        if code is ExitCode.BELOW_GATE:
+            rate = batch_pass_rate(view.snapshot).words() or "nothing"
+            self._print(f"{rate} of all evaluations, below --min-pass-rate {gate:.1%}")
         return code
 
 

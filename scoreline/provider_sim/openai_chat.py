@@ -56,7 +56,7 @@ class OpenAIChat:
         """Return the event of an error within a stream."""
         return _chunk(self.error(self.broken, ""))
 
-    def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:  # noqa: ARG002 - one shape for all dialects
+    def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:  # noqa: ARG002 - one signature for all APIs
         """Refuse."""
         kind, code = refused.kind, refused.code
         match refused.status:
@@ -69,7 +69,7 @@ class OpenAIChat:
         error = {"message": refused.message, "type": kind, "param": refused.param, "code": code}
         return {"error": error}
 
-    def limit_headers(self, statuses: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:  # noqa: ARG002 - one shape for all dialects
+    def limit_headers(self, statuses: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:  # noqa: ARG002 - one signature for all APIs
         """Return the rate limit headers."""
         return {
             f"x-ratelimit-{name}-{kind}": value

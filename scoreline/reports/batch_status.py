@@ -19,6 +19,8 @@ class ExitCode(IntEnum):
     STOPPED = 4
     OVER_BUDGET = 5
     """Completed, and its spend exceeds its budget."""
+    BELOW_GATE = 100
+    """Over, and its pass rate is below `--min-pass-rate`."""
 
 
 def status_word(snapshot: BatchSnapshot) -> str:
@@ -46,6 +48,15 @@ def exit_code(snapshot: BatchSnapshot) -> ExitCode:
     if is_over(snapshot) and any(over(snapshot.budget)):
         return ExitCode.OVER_BUDGET
     return ExitCode.FINISHED
+
+
+def gated_exit_code(snapshot: BatchSnapshot, min_pass_rate: float | None) -> ExitCode:
+    """Return the exit code of a run with a gate, which applies to a batch that ran to its end."""
+    code = exit_code(snapshot)
+    if min_pass_rate is None or not is_over(snapshot) or code is ExitCode.STOPPED:
+        return code
+    rate = batch_pass_rate(snapshot).value
+    return ExitCode.BELOW_GATE if rate is None or rate < min_pass_rate else code
 
 
 def document(snapshot: BatchSnapshot) -> dict[str, Any]:

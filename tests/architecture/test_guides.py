@@ -25,7 +25,6 @@ from executor.sandbox.job import SandboxLimits
 from projections.queries.batches import BatchSnapshot
 from providers.table import PROVIDERS
 from scoreline.cli.main import app
-from scoreline.local.supervisor import BELOW_THE_GATE
 from scoreline.reports.batch_status import STATUSES, ExitCode
 from scoreline.reports.batch_view import BatchView
 from scoreline.reports.export_writers import COLUMNS
@@ -164,7 +163,7 @@ def test_every_key_of_a_spec_is_explained():
 def test_exit_codes_states_and_columns_are_listed():
     """Scripts can rely on the tables."""
     codes = re.findall(r"^\| (\d+) \|", guide("reference/exit-codes.md"), re.MULTILINE)
-    assert {int(code) for code in codes} == {1, 2, *ExitCode, BELOW_THE_GATE, INTERRUPTED}
+    assert {int(code) for code in codes} == {1, 2, *ExitCode, INTERRUPTED}
     assert [state for state in STATUSES if f"`{state}`" not in guide("reference/results.md")] == []
     assert [column for column in COLUMNS if f"`{column}`" not in guide("reference/exports.md")] == []
 

@@ -151,12 +151,12 @@ def _http_reply(body: bytes) -> None:
 
 def _headers(body: bytes) -> None:
     text = body.decode("latin-1")
-    for dialect in (rate_limit_headers.ANTHROPIC, rate_limit_headers.OPENAI, rate_limit_headers.CEREBRAS):
-        for name in (*dialect.requests, *dialect.tokens):
+    for headers in (rate_limit_headers.ANTHROPIC, rate_limit_headers.OPENAI, rate_limit_headers.CEREBRAS):
+        for name in (*headers.requests, *headers.tokens):
             found = {name.limit: "10", name.remaining: "0", name.reset: text, "date": text}
-            rate_limit_headers.wait_for(rate_limit_headers.limits_of(dialect, found, now=NOW))
+            rate_limit_headers.wait_for(rate_limit_headers.limits_of(headers, found, now=NOW))
             rate_limit_headers.limits_of(
-                dialect, {**found, name.limit: text, name.remaining: text}, now=NOW
+                headers, {**found, name.limit: text, name.remaining: text}, now=NOW
             )
     for header in ("retry-after", "retry-after-ms"):
         rate_limit_headers.retry_after({header: text, "date": text}, now=NOW)

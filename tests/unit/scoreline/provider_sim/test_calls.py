@@ -28,12 +28,12 @@ class Harness:
             utc_now=lambda: START + timedelta(seconds=self.now),
         )
 
-    async def ask(self, dialect: ProviderApi | None = None, **change: object) -> HttpReply:
+    async def ask(self, api: ProviderApi | None = None, **change: object) -> HttpReply:
         params = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}]} | change
         headers = {"x-api-key": "k", "anthropic-version": "1"}
         body = io.BytesIO(json.dumps(params).encode())
         return await self.calls.serve(
-            HttpRequest("POST", "/", {}, headers, body), dialect or AnthropicMessages()
+            HttpRequest("POST", "/", {}, headers, body), api or AnthropicMessages()
         )
 
 
@@ -78,7 +78,7 @@ async def test_every_reply_advertises_the_limits_unless_disabled():
         assert reply.headers["anthropic-ratelimit-requests-remaining"] == "0"
         assert reply.headers["anthropic-ratelimit-requests-reset"] == "2026-01-01T00:00:01.000000Z"
         assert int(reply.headers["anthropic-ratelimit-tokens-remaining"]) < 100
-    reply = await harness.ask(dialect=OpenAIChat())
+    reply = await harness.ask(api=OpenAIChat())
     assert reply.headers["x-ratelimit-reset-requests"] == "1s"
     assert error_in(reply)["code"] == "rate_limit_exceeded"
     silent = Harness(rpm=60, limit_headers=False)

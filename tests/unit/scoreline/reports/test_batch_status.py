@@ -11,7 +11,14 @@ from rich.console import Console
 
 from projections.queries.batches import BatchSnapshot, WaitingCount
 from scoreline.reports.batch_poller import BatchPoller
-from scoreline.reports.batch_status import ExitCode, document, exit_code, is_over, status_word
+from scoreline.reports.batch_status import (
+    ExitCode,
+    document,
+    exit_code,
+    gated_exit_code,
+    is_over,
+    status_word,
+)
 from scoreline.reports.batch_view import BatchView
 from scoreline.reports.faults import why_ended
 from scoreline.reports.fleet_status import FleetStatus
@@ -79,6 +86,32 @@ def test_a_snapshot_has_one_status_and_one_exit_code(
     """Status word, end and exit code follow from the snapshot."""
     snapshot = make_snapshot(**changes)
     assert (status_word(snapshot), is_over(snapshot), exit_code(snapshot)) == (word, over, code)
+
+
+OVERSPENT = {"max_tokens": 10, "tokens": 11}
+OVER = {"state": "completed", "finished_at": NOW, "completed": 100}
+
+
+@pytest.mark.parametrize(
+    ("changes", "gate", "code"),
+    [
+        ({**OVER, "passed": 79}, None, ExitCode.FINISHED),
+        ({**OVER, "passed": 80}, 0.8, ExitCode.FINISHED),
+        ({**OVER, "passed": 79}, 0.8, ExitCode.BELOW_GATE),
+        ({**OVER, "completed": 90, "failed": 10, "passed": 79}, 0.8, ExitCode.BELOW_GATE),
+        ({**OVER, "completed": 90, "failed": 10, "passed": 80}, 0.8, ExitCode.DEAD_LETTERS),
+        ({**OVER, **OVERSPENT, "passed": 79}, 0.8, ExitCode.BELOW_GATE),
+        ({**OVER, **OVERSPENT, "passed": 80}, 0.8, ExitCode.OVER_BUDGET),
+        ({"state": "paused", "completed": 50, "passed": 1}, 0.8, ExitCode.STOPPED),
+        ({"state": "cancelled", "finished_at": NOW, "completed": 100}, 0.8, ExitCode.STOPPED),
+        ({"completed": 50, "passed": 1}, 0.8, ExitCode.FINISHED),
+    ],
+)
+def test_the_gate_applies_to_a_batch_that_ran_to_its_end(
+    changes: dict[str, Any], gate: float | None, code: ExitCode
+) -> None:
+    """Exit code 100 takes precedence over 3 and 5, not over 4; a running batch has no gate yet."""
+    assert gated_exit_code(make_snapshot(**changes), gate) == code
 
 
 def test_duration_ends_with_the_batch() -> None:
