@@ -20,7 +20,7 @@ from taskqueue.tasks import QueueUnavailable
 PAGE = 2_000
 _WAYS_BACK = {
     "cancelled": ", which is final. Submit it again: scoreline batch run",
-    "expired": ". To try what it left undone: scoreline batch retry {}",
+    "expired": ". To retry what has not completed: scoreline batch retry {}",
 }
 
 
@@ -99,7 +99,7 @@ class Operator:
             raise OperationRejected(f"{batch_id} is {batch.state}: there is nothing to pause.")
         if batch.state == "paused":
             raise OperationRejected(
-                f"{batch_id} is paused already. To go on: scoreline batch resume {batch_id}"
+                f"{batch_id} is paused already. To continue: scoreline batch resume {batch_id}"
             )
         if not await self.ledger.request_state(batch_id, "paused", by=self.name, reason=reason):
             raise OperationRejected(f"{batch_id} is {batch.state}: there is nothing to pause.")
@@ -120,7 +120,7 @@ class Operator:
         if batch.finished:
             raise OperationRejected(
                 f"{batch_id} is complete: there is nothing to resume. "
-                f"To try what failed again: scoreline batch retry {batch_id}"
+                f"To retry dead letters: scoreline batch retry {batch_id}"
             )
         await self._set_budget(batch, batch.budget._replace(**(budget or BudgetChange())))
         await self._assign(batch_id, run_id)
@@ -132,7 +132,7 @@ class Operator:
         reason = overspent(budget)
         if reason and batch.ended < batch.total:
             again = " ".join(("scoreline batch resume", batch.batch_id, *more(budget)))
-            raise OperationRejected(f"{batch.batch_id} can't go on: {reason}. To go on: {again}")
+            raise OperationRejected(f"{batch.batch_id} can't continue: {reason}. To continue: {again}")
         if budget != batch.budget:
             await self.ledger.set_budget(batch.batch_id, budget, by=self.name, reason=budget_words(budget))
 

@@ -1,4 +1,7 @@
-"""MkDocs hooks: documents of the repository root become pages; links to source files become plain text."""
+"""MkDocs hooks: documents of the repository root become pages; links to source files become plain text.
+
+Mermaid diagrams become tables of their edges: the theme would load its renderer from another host.
+"""
 
 import re
 from pathlib import Path
@@ -10,6 +13,11 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NODE = re.compile(r"(\w+)[\[(]+\"([^\"]*)\"[\])]+")
+"""A node of a flow chart: its id and its text."""
+EDGE = re.compile(r"^(\S+)(?: -- (.+?))? <?--> (\S+?)(?:: (.+))?$")
+"""An edge, with its text in the middle (flow chart) or at the end (state diagram)."""
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -39,9 +47,21 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
             return text
         return f"{image}[{text}]({relpath(inside, dirname(uri) or '.')}{anchor})"
 
-    return LINK.sub(rewrite, markdown)
+    return LINK.sub(rewrite, MERMAID.sub(_edges, markdown))
 
 
 def _page(name: str) -> str:
     """Name the page of a root document; a README would take the place of the index."""
     return "overview.md" if name == "README.md" else name.lower()
+
+
+def _edges(diagram: re.Match[str]) -> str:
+    """Write a diagram as a table: from, to, label."""
+    texts = {"[*]": "·", **dict(NODE.findall(diagram[1]))}
+    rows = []
+    for line in NODE.sub(r"\1", diagram[1]).splitlines():
+        if edge := EDGE.match(line.strip()):
+            start, middle, end, label = edge.groups()
+            what = (middle or label or "").strip('"')
+            rows.append(f"| {texts.get(start, start)} | {texts.get(end, end)} | {what} |")
+    return "\n".join(["| from | to | |", "|---|---|---|", *rows])

@@ -53,7 +53,9 @@ _counter = _meter.create_counter
 
 TESTS = _counter("eval_batch_tests_total", description="Evaluations that ended")
 TESTS_PASSED = _counter("eval_batch_tests_passed_total", description="Evaluations with a good verdict")
-TESTS_FAILED = _counter("eval_batch_tests_failed_total", description="Evaluations with any other end")
+TESTS_FAILED = _counter(
+    "eval_batch_tests_failed_total", description="Evaluations that ended without a good verdict"
+)
 TEST_MS = _meter.create_histogram(
     "eval_test_duration_ms",
     description="From an evaluation's opening to its end",
@@ -70,13 +72,13 @@ EVALUATOR_VERDICTS = {
 }
 TOKENS = _counter("eval_tokens_total", description="Tokens used")
 COST = _counter("eval_cost_usd_total", description="US dollars paid")
-EVENTS = _counter("eval_storage_events_total", description="Events brought in, by what became of them")
+EVENTS = _counter("eval_storage_events_total", description="Events processed, by disposition")
 REORDERED = _counter(
-    "eval_storage_reordered_total", description="Events that stood before one with a lower number"
+    "eval_storage_reordered_total", description="Events that arrived before one with a lower sequence"
 )
 GAPS_WARNED = _counter("eval_storage_gaps_warned_total", description="Gaps older than the warning")
 GAPS_BRIDGED = _counter("eval_storage_gaps_bridged_total", description="Gaps stepped over")
-QUARANTINED = _counter("eval_storage_quarantined_total", description="What could not be taken as an event")
+QUARANTINED = _counter("eval_storage_quarantined_total", description="Quarantined entries, by reason")
 LOST_RACES = _counter("eval_storage_lost_races_total", description="Another worker was faster")
 PASS_MS = _meter.create_histogram(
     "eval_storage_pass_ms",

@@ -161,7 +161,7 @@ def _seen(batch: Any) -> RemoteBatchStatus:  # noqa: ANN401 - the SDK does not c
         counts = RequestCounts(**batch.request_counts.model_dump(include=set(RequestCounts.__slots__)))
         return RemoteBatchStatus(batch.id, batch.created_at, counts, batch.processing_status == "ended")
     except (AttributeError, TypeError) as error:
-        raise ValueError(f"the reply is no batch: {error}") from None
+        raise ValueError(f"the reply is not a batch: {error}") from None
 
 
 def _result(line: Mapping[str, Any]) -> BatchResult:

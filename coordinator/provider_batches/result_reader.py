@@ -69,7 +69,7 @@ def _answer(message: Mapping[str, Any], title: str, price: Price | None) -> Outc
             cost_of(answer.usage, price, batch=True),
         )
     except (InvalidReply, ValidationError) as error:
-        why = redact_head(f"{title} sent a reply that is none: {error}", QUOTE)
+        why = redact_head(f"{title} sent an invalid reply: {error}", QUOTE)
         return TransientError(_fault_of("invalid_response", why))
 
 

@@ -153,7 +153,7 @@ class TaskBudget:
         try:
             grants = await client.reserve({self._batch_id: wanted})
         except QueueUnavailable as error:
-            raise InsufficientBudget(f"the budget can't be asked: {error}") from error
+            raise InsufficientBudget(f"the budget account is unavailable: {error}") from error
         grant = grants[self._batch_id]
         if not grant.granted:
             raise InsufficientBudget("the batch's budget has no room for this call now")

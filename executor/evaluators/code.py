@@ -108,7 +108,7 @@ class CodeEvaluator:
             program = render(options.program, {**judged.fields, "output": judged.output, **reserved})
         except UnknownField as error:
             raise Permanent(
-                "template", f"the program wants {error.name!r}, and the case has none"
+                "template", f"the program needs {error.name!r}, and the case has none"
             ) from None
         return SandboxJob(
             (*options.interpreter, *arguments),

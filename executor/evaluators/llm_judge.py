@@ -141,7 +141,7 @@ class LlmJudge:
                 output=judged.output,
             )
         except UnknownField as error:
-            raise Permanent("template", f"the rubric wants {error.name!r}, and the case has none") from None
+            raise Permanent("template", f"the rubric needs {error.name!r}, and the case has none") from None
 
     def request_size(self, request: ScoringRequest | None) -> RequestSize:
         """Measure a request: its texts, the longest verdict, the prices."""

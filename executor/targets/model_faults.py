@@ -49,7 +49,7 @@ def broken_off(access: ModelEndpoint, came: str, why: str) -> Unreachable:
 def garbled(access: ModelEndpoint, why: str) -> Transient:
     """Return the fault of an invalid reply."""
     quoted = redact_head(why, QUOTE)
-    return Transient("invalid_response", f"{access.provider.title} sent a reply that is none: {quoted}")
+    return Transient("invalid_response", f"{access.provider.title} sent an invalid reply: {quoted}")
 
 
 def _disconnected(cause: Exception, access: ModelEndpoint, came: str) -> Unreachable:

@@ -51,7 +51,7 @@ OVERVIEW = Row(
         ),
         gauge(
             "DLQ size",
-            Prom("sum(eval_queue_dlq_size)", "given up", or_zero=True),
+            Prom("sum(eval_queue_dlq_size)", "dead letters", or_zero=True),
             shows="Evaluations of active batches that failed or timed out for good.",
             when_red="List reasons: `scoreline batch dlq ID`. After the fix: `scoreline batch retry ID`.",
             unit="short",

@@ -155,7 +155,7 @@ class FailedEvaluation(NamedTuple):
     kind: str
     message: str
     was_tried: bool
-    """False where it was given up before anybody was asked."""
+    """False where it ended before any call was made."""
     is_at_once: bool
     """Whether it failed for good when it was first tried: not after retries, nor because executors died."""
 

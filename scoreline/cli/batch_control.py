@@ -6,7 +6,7 @@ import typer
 
 from scoreline.cli.batch_options import Batch
 
-PAUSE_EPILOG = "To go on: scoreline batch resume BATCH"
+PAUSE_EPILOG = "To continue: scoreline batch resume BATCH"
 CANCEL_EPILOG = "Example: scoreline batch cancel gsm8k-4fk2zq --reason 'wrong prompt'"
 Reason = Annotated[str, typer.Option(help="Reason, stored with the batch.")]
 

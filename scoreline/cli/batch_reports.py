@@ -9,7 +9,7 @@ BATCH = typer.Argument(metavar="BATCH", help="Batch id.", show_default=False)
 LIST_EPILOG = "Example: scoreline batch list --status running --json"
 STATUS_EPILOG = (
     "Exit codes: 0 running or completed, 3 completed with dead letters, "
-    "4 paused, cancelled or expired.\n\n"
+    "4 paused, cancelled or expired, 5 completed over budget.\n\n"
     "Examples: scoreline batch status nightly   ·   scoreline batch status nightly --watch --alert"
 )
 DLQ_EPILOG = "Example: scoreline batch dlq nightly --limit 200 --json"

@@ -9,7 +9,7 @@ from scoreline.cli.option_models import filled
 
 RUN_EPILOG = (
     "Exit codes: 0 all evaluations completed, 3 dead letters (see: scoreline batch dlq), 4 paused, "
-    "cancelled or expired, 100 below --min-pass-rate, 130 interrupted.\n\n"
+    "cancelled or expired, 5 over budget, 100 below --min-pass-rate, 130 interrupted.\n\n"
     "Examples: scoreline batch run -c scoreline.yaml   ·   "
     "scoreline batch run --dataset qa.jsonl --target python:app:answer --evaluator exact   ·   "
     "scoreline batch run --mode simulated --workers 4 --limit 10000   ·   "

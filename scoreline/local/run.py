@@ -219,10 +219,10 @@ async def _check_gate(batch_id: str, servers: Servers, min_pass_rate: float | No
 def _nothing_to_retry(batch_id: str, only: Sequence[str], console: Console, *, as_json: bool) -> int:
     dead = batch_command("dlq", batch_id)
     if only:
-        raise CommandError(f"{', '.join(only)}: not among what was given up of {batch_id}. See: {dead}")
+        raise CommandError(f"{', '.join(only)}: not among the dead letters of {batch_id}. See: {dead}")
     if as_json:
         print(json.dumps({"batch_id": batch_id, "reopened": 0}), flush=True)  # noqa: T201 - for machines
-    console.print(f"{batch_id}: nothing was given up, so nothing is tried again", markup=False)
+    console.print(f"{batch_id}: no dead letters, nothing to retry", markup=False)
     return 0
 
 
@@ -240,9 +240,7 @@ def _go_on(  # noqa: PLR0913, PLR0917 - all that a drive needs
         _supervise_in_background(wanted, placement, settings)
     if wanted.as_json:
         print(json.dumps({"batch_id": wanted.batch_id, "status": "running"}), flush=True)  # noqa: T201 - for machines
-    console.print(
-        f"To see it go on: {batch_command('status', wanted.batch_id, '--watch')}", highlight=False
-    )
+    console.print(f"To watch it: {batch_command('status', wanted.batch_id, '--watch')}", highlight=False)
     return 0
 
 
@@ -299,8 +297,8 @@ async def _ask_in_batches(
 
 def _who_asks(moved: MovedCounts) -> str:
     many = counted(moved.to_providers, "evaluation goes", "evaluations go")
-    taken = f" ({moved.withdrawn:,} taken back from executors)" if moved.withdrawn else ""
-    rest = "; what executors have begun ends there" if moved.to_executors else ""
+    taken = f" ({moved.withdrawn:,} withdrawn from executors)" if moved.withdrawn else ""
+    rest = "; evaluations that executors have started finish there" if moved.to_executors else ""
     return f"{many} to provider batches{taken}{rest}."
 
 

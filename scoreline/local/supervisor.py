@@ -219,7 +219,7 @@ class BatchSupervisor:
             self._print(
                 f"{reason}: pausing {batch_id}. Nothing new is started; what is in flight finishes within "
                 f"{min(DRAIN, self.settings.worker_drain):g} s or is handed back. "
-                f"Once more ends it at once. To go on later: {batch_command('resume', batch_id)}"
+                f"Once more ends it at once. To continue later: {batch_command('resume', batch_id)}"
             )
 
     def _could_not_start(self, child: Child) -> None:
@@ -356,17 +356,20 @@ def _outcome_words(batch_id: str, stop: Stop, outcome: PauseOutcome | None) -> s
         return f"{batch_id} is served by another command now; this one ends. To watch it: {watch}"
     if not stop.pauses:
         return (
-            f"{batch_id} goes on: only watching has stopped, the fleet works on it. "
+            f"{batch_id} continues in the fleet: only watching has stopped. "
             f"To pause it: {batch_command('pause', batch_id)}; to watch it again: {watch}"
         )
     if outcome is None:
         return (
-            f"{batch_id} could not be paused on record: PostgreSQL does not answer. "
-            f"Nothing works on it all the same. To go on: {resume}"
+            f"{batch_id} could not be marked as paused: PostgreSQL does not answer. "
+            f"No process serves it. To continue: {resume}"
         )
     if outcome.status == "paused":
         count = f"{outcome.ended:,} of {outcome.total:,} ended"
-        return f"{batch_id} is paused: {outcome.reason}; {count}. Nothing runs on. To go on: {resume}"
+        return (
+            f"{batch_id} is paused: {outcome.reason}; {count}. No process is left running. "
+            f"To continue: {resume}"
+        )
     if outcome.run_is_replaced:
         return f"{batch_id} is served by another command now; this one ends. To watch it: {watch}"
     return f"{batch_id} is {outcome.status}. Its results: {batch_command('status', batch_id)}"

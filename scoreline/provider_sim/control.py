@@ -57,6 +57,6 @@ class ControlApi:
     def _go_out(self, wanted: object) -> HttpReply:
         seconds = wanted.get("seconds") if isinstance(wanted, dict) else None
         if not isinstance(seconds, int | float) or not 0 <= seconds <= 86_400:
-            raise invalid("seconds: a number from 0 to 86400, please")
+            raise invalid("seconds: a number from 0 to 86400")
         self._outage(seconds)
         return in_json(200, {"seconds": seconds})

@@ -39,7 +39,7 @@ def run_list(
         console = screen()
         console.print(table_of(batches, console.width))
         for batch_id in abandoned(batches, led):
-            _note(f"{batch_id}: nothing works on it. To go on: {batch_command('resume', batch_id)}")
+            _note(f"{batch_id}: no process serves it. To continue: {batch_command('resume', batch_id)}")
     else:
         which = " of this kind" if status or project else " yet"
         hint = f"There is no batch{which}. To run one: {typed('batch', 'run', '--help')}"

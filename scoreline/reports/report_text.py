@@ -99,7 +99,7 @@ def _failed(snapshot: BatchSnapshot, report: Report) -> Iterator[RenderableType]
         f"All that did not pass: {batch_command('export', batch_id, '--failed', '-o', 'failed.jsonl')}"
     )
     one = printable(report.failed[0].evaluation_id)
-    yield Text(f"One as it was asked and answered: {typed('replay', one, '--full')}")
+    yield Text(f"Prompt and answer of one: {typed('replay', one, '--full')}")
 
 
 def _failure(record: Record) -> Iterator[RenderableType]:

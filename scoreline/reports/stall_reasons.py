@@ -47,7 +47,7 @@ def paused(view: BatchView) -> str:
     reason = excerpt(view.snapshot.reason, 300) or "requested by an operator"
     command = batch_command("resume", printable(view.snapshot.batch_id), *flags_to_go_on(view.snapshot))
     sentence = reason if reason.endswith((".", "?", "!")) else f"{reason}."
-    return f"Paused: {sentence} To go on: {command}"
+    return f"Paused: {sentence} To continue: {command}"
 
 
 def _missing_processes(view: BatchView) -> Iterator[str]:
@@ -64,8 +64,8 @@ def _missing_processes(view: BatchView) -> Iterator[str]:
 def _abandoned(view: BatchView) -> str:
     """Return that no process of its local run is alive, and the command that resumes it."""
     return (
-        "Nothing works on it: the command that ran it has ended, and no other run takes it over. "
-        f"To go on: {batch_command('resume', printable(view.snapshot.batch_id))}"
+        "No process serves it: the command that ran it has ended, and no other run takes it over. "
+        f"To continue: {batch_command('resume', printable(view.snapshot.batch_id))}"
     )
 
 
@@ -76,12 +76,12 @@ def _unserved(view: BatchView) -> str:
     if snapshot.run_id:
         return "No executor of its run is alive: its processes are starting, or have just ended."
     if not view.fleet.live:
-        return f"No executor is alive. To go on with it here: {command}; in a fleet: scoreline worker start"
+        return f"No executor is alive. To continue it here: {command}; in a fleet: scoreline worker start"
     if missing := _missing_labels(view):
         labels = " ".join(f"--label {shlex.quote(printable(label))}" for label in snapshot.requires)
         return (
             f"It requires {', '.join(map(printable, missing))}, which no live executor declares. "
-            f"To start one: scoreline worker start {labels}; to go on with it here: {command}"
+            f"To start one: scoreline worker start {labels}; to continue it here: {command}"
         )
     project = printable(snapshot.project)
     return f"No executor takes tasks of project {project}; {len(view.fleet.live)} work for others."
@@ -98,7 +98,7 @@ def _waits(view: BatchView) -> Iterator[str]:
     for each in view.waiting:
         if each.state == "retrying" and each.next_retry is not None:
             due = _due(each.next_retry, view.snapshot.now)
-            yield f"{each.count:,} wait to be tried again; the first {due}."
+            yield f"{each.count:,} wait for a retry; the first {due}."
     yield from lane_lines(view.lanes, view.snapshot.now)
     if view.serial:
         yield f"{view.serial:,} wait for an earlier evaluation of their serial group."
@@ -123,7 +123,7 @@ def _unmoved(view: BatchView) -> Iterator[str]:
     if still >= UNMOVED:
         name = printable(oldest.oldest)
         state = f"{name}, {oldest.state} for {span(still)}"
-        yield f"Unmoved for longest: {state}. Its history: scoreline replay {name}"
+        yield f"Longest without an event: {state}. Its history: scoreline replay {name}"
 
 
 def _since(each: WaitingCount) -> tuple[bool, float]:

@@ -238,4 +238,4 @@ def _next_steps(view: BatchView) -> Iterator[str]:
     if is_over(view.snapshot) and view.snapshot.done:
         yield f"All results: {batch_command('export', batch_id, '-o', 'results.jsonl')}"
     elif not is_over(view.snapshot) and not view.is_abandoned:
-        yield f"To see it go on: {batch_command('status', batch_id, '--watch')}"
+        yield f"To watch it: {batch_command('status', batch_id, '--watch')}"

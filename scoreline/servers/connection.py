@@ -26,7 +26,7 @@ async def connected(postgres_url: str) -> AsyncIterator[Connection]:
             postgres_url, connect_timeout=10, application_name="scoreline replay"
         )
     except OperationalError as error:
-        raise CommandError("PostgreSQL does not answer; nothing is half done. Try again.") from error
+        raise CommandError("PostgreSQL does not answer; no change was made in part. Try again.") from error
     async with opened as conn:
         try:
             yield conn
@@ -36,7 +36,7 @@ async def connected(postgres_url: str) -> AsyncIterator[Connection]:
             if not conn.broken:
                 raise  # the server still answers, and its own message is reported: a full disk, for example
             # Not the driver's message: it may quote parts of the URL.
-            raise CommandError("PostgreSQL went away; nothing is half done. Try again.") from error
+            raise CommandError("PostgreSQL went away; no change was made in part. Try again.") from error
         except DataError as error:
             raise CommandError(
                 f"A row can't be read: {str(error).strip()}. Correct it by hand first."
@@ -45,7 +45,7 @@ async def connected(postgres_url: str) -> AsyncIterator[Connection]:
             raise CommandError("That is no id: it is not valid UTF-8.") from None
         except BrokenExecutor as error:
             raise CommandError(
-                "A process that shared the work has died; nothing is half done. Try again."
+                "A process that shared the work has died; no change was made in part. Try again."
             ) from error
 
 

@@ -33,7 +33,7 @@ _POSTGRES_STATES = {
     "57P": ("PostgreSQL is shutting down or starting", "Try again in a moment."),
     "58": ("PostgreSQL has an error of its system", "See its log; its disk may be failing."),
     "XX": ("PostgreSQL has an internal error", "See its log; its files may be damaged."),
-    "08": ("The connection to PostgreSQL broke", "Nothing is half done: try again."),
+    "08": ("The connection to PostgreSQL broke", "No change was made in part: try again."),
 }
 """By SQLSTATE, or the beginning of one: what it means, and what to do."""
 _REDIS_WORDS = {
@@ -62,9 +62,9 @@ def explain(error: BaseException) -> str | None:
             return explanation
     match error:
         case DatabaseUnavailable():
-            return "PostgreSQL went away; nothing is half done. Try again."
+            return "PostgreSQL went away; no change was made in part. Try again."
         case LogUnavailable() | QueueUnavailable():
-            return "Redis went away; nothing is half done. Try again."
+            return "Redis went away; no change was made in part. Try again."
         case _:
             return None
 
@@ -77,7 +77,7 @@ def explain_postgres(error: psycopg.Error) -> str | None:
             meaning, advice = _POSTGRES_STATES[known]
             return _line(meaning, error.diag.message_primary, advice)
     if not state and isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-        return "PostgreSQL went away, or does not answer; nothing is half done. Try again."
+        return "PostgreSQL went away, or does not answer; no change was made in part. Try again."
     return None
 
 
@@ -94,7 +94,7 @@ def explain_redis(error: redis_errors.RedisError) -> str | None:
     if isinstance(error, redis_errors.ReadOnlyError):
         return _line(*_with(None, "READONLY"))
     if isinstance(error, (redis_errors.ConnectionError, redis_errors.TimeoutError)):
-        return "Redis went away, or does not answer; nothing is half done. Try again."
+        return "Redis went away, or does not answer; no change was made in part. Try again."
     return None
 
 

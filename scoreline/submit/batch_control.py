@@ -32,7 +32,7 @@ def run_pause(servers: Servers, settings: Settings, batch_id: str, *, reason: st
     """Pause a batch and print how to resume it."""
     asyncio.run(_pause(servers, settings, batch_id, reason))
     resume = batch_command("resume", batch_id)
-    _print(f"{batch_id} is paused: running evaluations finish, none is started. To go on: {resume}")
+    _print(f"{batch_id} is paused: running evaluations finish, none is started. To continue: {resume}")
 
 
 def run_cancel(servers: Servers, settings: Settings, batch_id: str, *, reason: str) -> None:

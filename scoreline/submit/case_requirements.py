@@ -59,4 +59,4 @@ def _refuse_missing(names: Collection[str], fields: dict[str, JsonValue], whose:
         try:
             look_up(fields, name)
         except UnknownField:
-            raise Unfit(f"{no_column(name, fields)} It is wanted by {whose}.") from None
+            raise Unfit(f"{no_column(name, fields)} Needed by {whose}.") from None

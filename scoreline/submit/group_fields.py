@@ -144,7 +144,9 @@ async def may_have_group_fields(source: Source, *, postgres_url: str | None) -> 
             return _mentions(path)
         case ImportedSource(project=project, name=name):
             if postgres_url is None:
-                raise CommandError(f"The dataset {name!r} is in the database, and none is at hand.")
+                raise CommandError(
+                    f"The dataset {name!r} is in the database, and no database is connected."
+                )
             async with await AsyncConnection.connect(postgres_url) as conn:
                 return await mentions(conn, GROUP_FIELDS, project=project, name=name)
         case SyntheticSource():

@@ -25,7 +25,7 @@ from scoreline.submit.preflight_finding import PreflightFinding
 from scoreline.submit.spec.plan import Plan
 from scoreline.submit.spec.simulation import name_simulated
 
-AROUND = "To submit it all the same: --no-preflight"
+AROUND = "To submit anyway: --no-preflight"
 
 
 @dataclass(frozen=True, slots=True)

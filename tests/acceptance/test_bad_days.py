@@ -35,7 +35,7 @@ async def test_an_interrupt_drains_active_tasks_and_a_second_one_does_not(folder
         drained = await running.end()
     assert (drained.code, drained.document["status"]) == (130, "paused"), drained.stderr
     assert f"interrupted by SIGINT: pausing {batch_id}. Nothing new is started" in drained.stderr
-    assert drained.stderr.splitlines()[-1].endswith(f"To go on: scoreline batch resume {batch_id}")
+    assert drained.stderr.splitlines()[-1].endswith(f"To continue: scoreline batch resume {batch_id}")
     answered = len(folder.calls)
     assert answered >= 2
 
@@ -48,7 +48,7 @@ async def test_an_interrupt_drains_active_tasks_and_a_second_one_does_not(folder
         running.interrupt()
         stopped = await running.end()
     assert (stopped.code, stopped.stdout) == (130, "")
-    assert stopped.stderr.splitlines()[-1].endswith(f"To go on: scoreline batch resume {batch_id}")
+    assert stopped.stderr.splitlines()[-1].endswith(f"To continue: scoreline batch resume {batch_id}")
     await until(lambda: gone(first + second), 60)
 
     folder.write("open", "")

@@ -67,7 +67,7 @@ async def test_a_budget_holds_with_64_slots_judges_retries_and_a_kill(
     sentence = document["reason"]
     assert sentence.startswith("budget $0.02: $0.0"), sentence
     assert ", the next call may cost up to $0.0" in sentence
-    suggestion = f"To go on: scoreline batch resume {batch_id} --max-cost 0.04"
+    suggestion = f"To continue: scoreline batch resume {batch_id} --max-cost 0.04"
     for screen in (ran.stderr, status.stdout + status.stderr, refused.stderr, "\n".join(document["why"])):
         assert f"{sentence}. {suggestion}" in " ".join(screen.split()), screen
     assert (status.code, refused.code) == (4, 1)

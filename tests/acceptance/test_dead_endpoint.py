@@ -60,7 +60,7 @@ async def test_a_target_that_never_answered_pauses_the_batch_and_resume_complete
     ran = await folder.run(*RUN, *flags)
     assert (ran.code, monotonic() - begun < 60) == (4, True), ran.stderr
     reason = f"Paused: target {url}: http://127.0.0.1:{port}: connection refused; it has not answered yet."
-    resume = f"To go on: scoreline batch resume {folder.batch_id()}"
+    resume = f"To continue: scoreline batch resume {folder.batch_id()}"
     assert reason in ran.stderr
     assert resume in ran.stderr
     status = await folder.run("batch", "status", folder.batch_id(), "--json")

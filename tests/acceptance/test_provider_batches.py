@@ -84,7 +84,7 @@ async def test_what_is_left_of_a_run_is_moved_to_provider_batches(folder: Folder
     assert sim.stats.of("/v1/messages", 200) + sim.stats.batch_requests == 200
     assert sim.stats.batch_requests >= 200 - asked - 16
     many = sim.stats.batch_requests
-    assert f"{many} evaluations go to provider batches ({many} taken back from executors)" in ran.stderr
+    assert f"{many} evaluations go to provider batches ({many} withdrawn from executors)" in ran.stderr
     verified = await folder.run("replay", "--batch", batch_id, "--verify")
     assert verified.code == 0, verified.stdout + verified.stderr
     document = "event::jsonb #>> '{data,error,kind}' = 'moved' OR event::jsonb #>> '{data,reason}' = 'lost'"

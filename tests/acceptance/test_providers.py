@@ -126,7 +126,7 @@ async def test_a_spent_budget_pauses_the_batch_and_status_shows_how_it_goes_on(
         assert code == 4, screen
         assert re.search(r"paused \d+ of 400", screen)
         assert re.search(r"waiting: [\d,]+ queued", screen)
-        again = rf"To go on: scoreline batch resume {folder.batch_id()} --max-cost [\d.]+"
+        again = rf"To continue: scoreline batch resume {folder.batch_id()} --max-cost [\d.]+"
         assert re.search(rf"Paused: budget \$1\.50: \$[\d.]+ spent(, .*)?\. {again}", screen)
     assert sim.stats.of("/v1/messages", 200) < 400
 
@@ -187,7 +187,7 @@ async def test_a_wrong_key_stops_the_batch_before_everything_has_failed(
     ran = await folder.run("batch", "run", "--workers", "1", *asked, *slow)
     assert ran.code == 4, ran.stderr
     assert "Paused: 5 evaluations in a row failed: authentication: the key in" in ran.stderr
-    assert f"To go on: scoreline batch resume {folder.batch_id()}" in ran.stderr
+    assert f"To continue: scoreline batch resume {folder.batch_id()}" in ran.stderr
     assert sim.stats.of("/v1/messages", 401) < 400
     assert kept_secret(folder, ran.stdout, ran.stderr)
 

@@ -128,7 +128,7 @@ async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
     batch_id, reason = stopped.document["batch_id"], f"interrupted by {number.name}"
     assert (stopped.code, stopped.document["status"], stopped.document["reason"]) == (130, "paused", reason)
     assert f"{reason}: pausing {batch_id}" in stopped.stderr
-    assert f"Nothing runs on. To go on: scoreline batch resume {batch_id}" in stopped.stderr
+    assert f"No process is left running. To continue: scoreline batch resume {batch_id}" in stopped.stderr
     count = f"{folder.ended()} of 60 ended"
     assert f"{batch_id} is paused: {reason}; {count}. " in stopped.stderr, stopped.stderr
     assert (stopped.document["ended"], stopped.document["total"]) == (folder.ended(), 60)
@@ -138,7 +138,7 @@ async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
     beside = await folder.run("batch", "run", "--mode", "simulated", "--limit", "50", "--workers", "2")
     assert (beside.code, len(folder.calls)) == (0, calls), beside.stderr
     status = await folder.run("batch", "status", batch_id)
-    assert f"Paused: {reason}. To go on: scoreline batch resume {batch_id}" in status.stdout
+    assert f"Paused: {reason}. To continue: scoreline batch resume {batch_id}" in status.stdout
     resumed = await folder.run("batch", "resume", batch_id, "--workers", "1", "--json", WHO="A")
     assert (resumed.code, resumed.document["passed"]) == (0, 60), resumed.stderr
 
@@ -192,16 +192,16 @@ async def test_a_killed_command_leaves_a_batch_that_nothing_works_on(folder: Fol
     beside = await folder.run("batch", "run", "--mode", "simulated", "--limit", "50", "--workers", "2")
     assert (beside.code, len(folder.calls)) == (0, calls), beside.stderr
     folder.change("UPDATE batches SET accepted_at = accepted_at - interval '1 minute'")
-    again = f"To go on: scoreline batch resume {batch_id}"
+    again = f"To continue: scoreline batch resume {batch_id}"
     status, listed = await folder.run("batch", "status", batch_id), await folder.run("batch", "list")
-    assert "Nothing works on it: the command that ran it has ended" in status.stdout, status.stdout
+    assert "No process serves it: the command that ran it has ended" in status.stdout, status.stdout
     watched = await folder.run("batch", "status", batch_id, "--watch")
     assert (status.code, watched.code) == (0, 4), watched.stderr
     for ran in (status, watched):
         assert (ran.stdout + ran.stderr).count(again) == 1, ran.stdout + ran.stderr
         assert "coordinator start" not in ran.stdout + ran.stderr
         assert "--watch" not in ran.stdout
-    assert f"{batch_id}: nothing works on it. {again}" in listed.stderr
+    assert f"{batch_id}: no process serves it. {again}" in listed.stderr
 
 
 async def test_watching_a_fleet_stops_alone(folder: Folder) -> None:

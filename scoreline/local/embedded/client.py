@@ -49,7 +49,7 @@ def _join(layout: Layout) -> int:
     deadline = PollDeadline(_START_TIMEOUT)
     while (membership := try_lock(layout.users_lock, fcntl.LOCK_SH)) is None:
         if not deadline.pause():
-            raise _failure(layout, "the servers of the last user do not stop.")
+            raise _failure(layout, "the servers of the previous command do not stop.")
     return membership
 
 

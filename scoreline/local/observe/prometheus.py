@@ -25,7 +25,7 @@ SCRAPE_EVERY = 1
 """Seconds: a run is short."""
 STARTING = 30.0
 MISSING = (
-    "there is no `prometheus` here, which is to be asked what the dashboards show. On Debian and Ubuntu: "
+    "prometheus is not installed: it evaluates the queries of the dashboards. On Debian and Ubuntu: "
     "apt install prometheus (it need not run as a service); else from prometheus.io, somewhere on PATH."
 )
 

@@ -61,7 +61,7 @@ def _check() -> None:
         raise CommandError(MISSING)
     check_installed()
     if find_spec("anthropic") is None:
-        raise CommandError(f"a provider is to be asked: {install_command('otel', 'providers')}")
+        raise CommandError(f"the workload calls a provider's SDK: {install_command('otel', 'providers')}")
 
 
 class _Observing:
@@ -111,7 +111,7 @@ class _Observing:
         try:
             await work.do()
         except TooSlow as error:
-            raise CommandError(f"{error}; the fleet's words are in {log_path}") from error
+            raise CommandError(f"{error}; the fleet's log is {log_path}") from error
 
     async def _looked(self, server: Prometheus, work: Workload) -> Found:
         """Poll until every panel and alert has data, or the time is up."""
@@ -134,7 +134,7 @@ class _Observing:
             panels = sum(map(len, found.values()))
             many = f"{panels} panels of {len(found)} dashboards"
             self._print(
-                f"✓ {many}: every one that must show something does, in {self._seconds():.0f} s",
+                f"✓ {many}: every required panel has data, in {self._seconds():.0f} s",
                 "bold green",
             )
 

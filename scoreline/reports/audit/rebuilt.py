@@ -67,4 +67,4 @@ def show(rebuilt: RebuildResult, seconds: float, *, as_json: bool) -> None:
         "quarantine": rebuilt.quarantine_rows,
     }
     tables = [f"{rows:,} in {table}" for table, rows in corrected.items() if rows]
-    console.print(f"✓ rows put right: {', '.join(tables)}" if tables else "✓ every row was right already")
+    console.print(f"✓ rows corrected: {', '.join(tables)}" if tables else "✓ every row matched already")

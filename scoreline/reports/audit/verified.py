@@ -88,7 +88,7 @@ def _advice(verified: VerificationResult) -> str:
     if not all(difference.is_mendable for difference in verified.differences):
         return "Recorded events were altered, which no rebuild can correct: restore them from a backup."
     batch = shlex.quote(printable(verified.batch_id))
-    return as_started(f"To put the tables right: scoreline replay --batch {batch} --rebuild")
+    return as_started(f"To rebuild the tables: scoreline replay --batch {batch} --rebuild")
 
 
 def _show_pending(console: Console, count: int, pending: list[Pending]) -> None:

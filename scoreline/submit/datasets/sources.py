@@ -80,7 +80,7 @@ def synthetic_rows(count: int) -> Iterator[DatasetRow]:
 
 async def _imported_rows(source: ImportedSource, postgres_url: str | None) -> AsyncIterator[DatasetRow]:
     if postgres_url is None:
-        raise CommandError(f"The dataset {source.name!r} is in the database, and none is at hand.")
+        raise CommandError(f"The dataset {source.name!r} is in the database, and no database is connected.")
     async with await AsyncConnection.connect(postgres_url) as conn:
         try:
             async for stored in stored_cases(conn, project=source.project, name=source.name):

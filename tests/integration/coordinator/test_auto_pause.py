@@ -289,7 +289,7 @@ async def test_status_reports_the_spend_and_the_command_to_resume(shown: Harness
     ran = await shown.run("status", "nightly")
     assert ran.exit_code == 4
     assert "$0.50 of $0.50 spent · 0 of 1,000 tokens spent" in ran.output
-    assert f"Paused: {paused}. To go on: scoreline batch resume nightly --max-cost 1\n" in ran.output
+    assert f"Paused: {paused}. To continue: scoreline batch resume nightly --max-cost 1\n" in ran.output
     [document] = await shown.documents("status", "nightly")
     assert {key: document[key] for key in ("max_cost_usd", "max_tokens", "spent_usd", "spent_tokens")} == {
         "max_cost_usd": 0.5,
@@ -321,7 +321,7 @@ async def test_a_resume_without_a_larger_budget_is_refused(shown: Harness) -> No
     await shown.submit("nightly", ["passed", "queued"])
     await shown.change("nightly", "state = 'paused', max_cost_usd = 0.25")
     ran = await shown.run("resume", "nightly", "--detach", "--distributed")
-    assert "nightly can't go on: budget $0.25: $0.25 spent." in str(ran.exception)
+    assert "nightly can't continue: budget $0.25: $0.25 spent." in str(ran.exception)
     ran = await shown.run("resume", "nightly", "--max-cost", "a lot")
     assert "--max-cost must be an amount in dollars" in str(ran.exception)
     ran = await shown.run("resume", "nightly", "--max-tokens", "-1")

@@ -139,7 +139,7 @@ async def test_an_interrupt_ends_a_run_while_postgres_hangs(
                 os.kill(os.getpid(), signal.SIGINT)
                 assert await asyncio.wait_for(running, LATE) == INTERRUPTED
     assert isinstance(run.console.file, StringIO)
-    assert "could not be paused on record: PostgreSQL does not answer" in run.console.file.getvalue()
+    assert "could not be marked as paused: PostgreSQL does not answer" in run.console.file.getvalue()
 
 
 async def test_a_cancelled_watch_ends_though_its_query_fails(

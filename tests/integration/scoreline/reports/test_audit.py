@@ -66,8 +66,8 @@ async def test_verify_reports_altered_rows_and_rebuild_corrects_them(here: Site)
     assert f"batch_progress {BATCH} shard" in out
     assert f"scoreline replay --batch {BATCH} --rebuild" in out
     code, out, _ = replay(here, "--batch", BATCH, "--rebuild")
-    assert (code, "rows put right: 1 in evaluations, 1 in scorecards" in out) == (0, True)
-    assert "every row was right already" in replay(here, "--rebuild")[1]
+    assert (code, "rows corrected: 1 in evaluations, 1 in scorecards" in out) == (0, True)
+    assert "every row matched already" in replay(here, "--rebuild")[1]
     code, out, _ = replay(here, "--verify")
     assert code == 0
     # Each evaluation that has not ended is listed with its reason.

@@ -95,15 +95,15 @@ async def test_the_status_of_a_stuck_batch_has_the_reasons(here: Harness) -> Non
         "running 1 of 4 (25.0%)",
         "no end in sight",
         "1 provisioning, 1 queued, 1 retrying",
-        "No executor is alive. To go on with it here: scoreline batch resume nightly;",
-        "1 wait to be tried again; the first has been due for",
-        "Unmoved for longest: nightly.00000004, provisioning for 5 min 0 s",
+        "No executor is alive. To continue it here: scoreline batch resume nightly;",
+        "1 wait for a retry; the first has been due for",
+        "Longest without an event: nightly.00000004, provisioning for 5 min 0 s",
         "scoreline batch status nightly --watch",
     ):
         assert line in ran.stdout
     await here.change("nightly", "state = 'paused', reason = 'the budget is spent'")
     paused = (await here.run("status", "nightly")).stdout
-    assert "Paused: the budget is spent. To go on: scoreline batch resume nightly" in paused
+    assert "Paused: the budget is spent. To continue: scoreline batch resume nightly" in paused
     assert "No executor" not in paused
     assert "to go" not in paused
 

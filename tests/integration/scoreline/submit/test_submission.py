@@ -43,7 +43,7 @@ REFUSED: dict[tuple[str, ...], str] = {
     "did you mean 'exact'?",
     (*ASKED, "good.jsonl", "--input", "inptu"): "good.jsonl, line 1: there is no column 'inptu'. "
     "The row has: input, expected. Did you mean 'input'?",
-    (*ASKED, "good.jsonl", "--prompt", "{inptu}?"): "Did you mean 'input'? It is wanted by the prompt.",
+    (*ASKED, "good.jsonl", "--prompt", "{inptu}?"): "Did you mean 'input'? Needed by the prompt.",
     (*ASKED, "good.jsonl", "--tag", "slow"): "no case has the tag 'slow'",
     (*ASKED, "good.jsonl", "--timeout", "soon"): "--timeout: `timeout`",
     (*ASKED, "nowhere.jsonl"): "nowhere.jsonl: can't be read: No such file",
@@ -146,7 +146,7 @@ def test_retrying_an_evaluation_without_a_dead_letter_is_reported(
     ran = batch("retry", batch_id, "--json", environ=urls)
     assert (ran.exit_code, ran.stdout) == (0, f'{{"batch_id": "{batch_id}", "reopened": 0}}\n')
     ran = batch("retry", batch_id, "--only", "nonsense", environ=urls)
-    assert f"nonsense: not among what was given up of {batch_id}" in str(ran.exception)
+    assert f"nonsense: not among the dead letters of {batch_id}" in str(ran.exception)
 
 
 def test_a_batch_without_an_evaluator_is_reported_as_not_scored(folder: Path, urls: dict[str, str]) -> None:

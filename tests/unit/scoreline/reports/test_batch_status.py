@@ -137,8 +137,8 @@ def test_an_abandoned_local_run_has_one_suggestion() -> None:
     """The only suggestion is `batch resume`; a coordinator of the fleet would not serve the run."""
     for ended in (0, 40, 100):
         [reason] = reasons(abandoned(completed=ended))
-        assert reason.startswith("Nothing works on it: the command that ran it has ended")
-        assert reason.endswith("To go on: scoreline batch resume b")
+        assert reason.startswith("No process serves it: the command that ran it has ended")
+        assert reason.endswith("To continue: scoreline batch resume b")
 
 
 @pytest.mark.parametrize(
@@ -183,14 +183,14 @@ def test_claimed_evaluations_are_reported_before_queued_ones() -> None:
         WaitingCount("running", 10, START + timedelta(minutes=5), "b.00000003"),
     )
     [reason] = reasons(BatchView(make_snapshot(), waits, fleet=FLEET))
-    assert reason.startswith("Unmoved for longest: b.00000003, running for 5 min 0 s.")
+    assert reason.startswith("Longest without an event: b.00000003, running for 5 min 0 s.")
 
 
 def test_waiting_retries_are_reported_with_their_due_time() -> None:
     """The reason has the number of retries and the time when the first is due."""
     waits = (WaitingCount("retrying", 100, NOW, "b.00000001", NOW + timedelta(seconds=90)),)
     [reason] = reasons(BatchView(make_snapshot(), waits, fleet=FLEET))
-    assert reason == "100 wait to be tried again; the first is due in 1 min 30 s, at 00:11:30.000 UTC."
+    assert reason == "100 wait for a retry; the first is due in 1 min 30 s, at 00:11:30.000 UTC."
 
 
 def test_escape_sequences_in_foreign_reasons_take_no_effect() -> None:
