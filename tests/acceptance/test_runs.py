@@ -214,7 +214,7 @@ async def test_watching_a_fleet_stops_alone(folder: Folder) -> None:
         stopped = await running.end()
     batch_id = stopped.document["batch_id"]
     assert (stopped.code, stopped.document["status"]) == (130, "running"), stopped.stderr
-    assert f"{batch_id} goes on: only watching has stopped" in stopped.stderr
+    assert f"{batch_id} continues in the fleet: only watching has stopped" in stopped.stderr
     assert f"To pause it: scoreline batch pause {batch_id}" in stopped.stderr
 
 

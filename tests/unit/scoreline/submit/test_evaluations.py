@@ -37,7 +37,7 @@ async def test_tags_choose_before_the_limit(tmp_path):
     [
         ({"prompt": ["{input} in {langage}"]}, "no column 'langage'"),
         ({"evaluator": ["exact"]}, "'exact' needs one"),
-        ({"evaluator": [{"type": "code", "program": "{output}{tests}"}]}, "wanted by the evaluator 'code'"),
+        ({"evaluator": [{"type": "code", "program": "{output}{tests}"}]}, "Needed by the evaluator 'code'"),
     ],
 )
 async def test_a_row_without_a_required_field_is_named(tmp_path, flags, message):
