@@ -20,7 +20,7 @@ from taskqueue.tasks import QueueUnavailable
 PAGE = 2_000
 _WAYS_BACK = {
     "cancelled": ", which is final. Submit it again: scoreline batch run",
-    "expired": ". To retry what has not completed: scoreline batch retry {}",
+    "expired": ". To retry what did not complete: scoreline batch retry {}",
 }
 
 

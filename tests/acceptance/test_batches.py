@@ -110,7 +110,7 @@ async def test_a_batch_out_of_time_ends_its_active_tasks(folder: Folder) -> None
     ), ran.stderr
     refused = await folder.run("batch", "resume", document["batch_id"])
     assert (refused.code, refused.stdout) == (1, "")
-    assert f"To retry what has not completed: scoreline batch retry {document['batch_id']}" in refused.stderr
+    assert f"To retry what did not complete: scoreline batch retry {document['batch_id']}" in refused.stderr
 
 
 async def test_a_detached_batch_can_be_watched_paused_and_resumed(folder: Folder) -> None:
