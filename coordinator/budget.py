@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple, Self, TypeVar
 
-from projections.folds.amounts import ZERO
+from projections.folds.scorecard import ZERO
 from projections.ledger.contract import Batch, Budget, FailedEvaluation
 
 Figure = TypeVar("Figure", Decimal, int)

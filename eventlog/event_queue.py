@@ -19,9 +19,8 @@ from eventlog import telemetry
 from eventlog.backoff import Backoff
 from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, encode, make_event
-from eventlog.commands import AttemptPosition, Command, Fact, OpenAttempt, RecordProgress, decide
 from eventlog.keys import shard_of
-from eventlog.lifecycle import Phase
+from eventlog.lifecycle import AttemptPosition, Command, Fact, OpenAttempt, Phase, RecordProgress, decide
 from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, LogUnavailable, LogWriter, Mode
 from eventlog.outbox import AttemptBuffer, Outbox
 from eventlog.redis_errors import RedisCommandError

@@ -1,15 +1,16 @@
 """The life of an evaluation as a strict, pure state machine.
 
-`TRANSITIONS` and `OPENINGS` are the whole grammar: the docs' diagram is drawn from them, the storage
-worker steps through them by name (`advance`), and `evolve` builds from them the states that readers
-match on. A pair that is not in the tables raises `IllegalTransition`; there is no default.
+`TRANSITIONS` and `OPENINGS` are the whole grammar: the docs' diagram is drawn from them, readers step
+through them by name (`advance`, `reopen`), and a writer's command becomes an event by them: `decide`, which
+assigns the sequence, so that every event has passed the lifecycle first. A pair that is not in the tables
+raises `IllegalTransition`; there is no default.
 
 `provisioning → completed` is illegal on purpose. Allowing it hides that the running event was lost.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from eventlog import events as e
 from eventlog import payloads as p
@@ -101,189 +102,66 @@ def advance(phase: Phase, event_type: str, *, sequence: int) -> Phase:
     return following
 
 
-def reopen(phase: Phase, event: e.Event) -> Phase:
+def reopen(phase: Phase, opening: p.AnyPayload, *, sequence: int) -> Phase:
     """Step into a higher attempt through its sequence 0."""
-    following = OPENINGS.get(event.type) if event.sequence == 0 else None
+    event_type = e.type_of(opening)
+    following = OPENINGS.get(event_type) if sequence == 0 else None
     if following is None or phase in FINAL:
-        raise IllegalTransition(phase, event.type, sequence=event.sequence)
-    if phase in SETTLED and not _is_operators(event):
-        raise IllegalTransition(phase, event.type, sequence=0, detail=" unless an operator asks")
+        raise IllegalTransition(phase, event_type, sequence=sequence)
+    if phase in SETTLED and not _is_operators(opening):
+        raise IllegalTransition(phase, event_type, sequence=0, detail=" unless an operator asks")
     return following
 
 
-def _is_operators(event: e.Event) -> bool:
-    return isinstance(event, e.QueuedEvent) and event.data.reason is p.OpeningReason.OPERATOR
+def _is_operators(opening: p.AnyPayload) -> bool:
+    return isinstance(opening, p.Queued) and opening.reason is p.OpeningReason.OPERATOR
 
 
 @dataclass(frozen=True, slots=True)
-class UnopenedState:
-    """Nothing is known but that the evaluation exists."""
+class OpenAttempt:
+    """The coordinator opens the next attempt, or ends the evaluation by opening it closed."""
 
+    opening: p.Queued | p.Cancelled | p.TimedOut
+
+
+Fact = (
+    p.Provisioning | p.Running | p.Responded | p.Scored | p.Completed | p.Retrying | p.Failed | p.TimedOut
+)
+"""What an owner records, in the order of its attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordProgress:
+    """The owner records what its attempt came to next."""
+
+    fact: Fact
+
+
+Command = OpenAttempt | RecordProgress
+
+
+class AttemptPosition(NamedTuple):
+    """How far a writer has come with an evaluation: all that a decision looks at."""
+
+    phase: Phase = Phase.UNOPENED
     attempt: int = 0
     sequence: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptState:
-    """Base of all states: how far the history has come."""
+class Decision(NamedTuple):
+    """The event that follows, but for its envelope, and where it leads."""
 
-    attempt: int
-    sequence: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedState(AttemptState):
-    """Waits for an executor."""
-
-    opening: p.Queued
+    after: AttemptPosition
+    payload: p.AnyPayload
 
 
-@dataclass(frozen=True, slots=True)
-class ProvisioningState(AttemptState):
-    """An executor owns the attempt."""
-
-    claim: p.Provisioning
-
-
-@dataclass(frozen=True, slots=True)
-class RunningState(AttemptState):
-    """The target is at work."""
-
-    claim: p.Provisioning
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
-class RespondedState(AttemptState):
-    """The answer is on record and being scored."""
-
-    claim: p.Provisioning
-    answer: p.Answer
-    scores: tuple[p.Score, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RetryingState(AttemptState):
-    """The attempt is closed; the next opens at `retry_at`."""
-
-    error: p.ErrorDetail
-    retry_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class FailedState(AttemptState):
-    """Settled: counted, listed, an operator may try again."""
-
-    error: p.ErrorDetail
-
-
-@dataclass(frozen=True, slots=True)
-class TimedOutState(AttemptState):
-    """Settled: a limit passed."""
-
-    limit: str
-
-
-@dataclass(frozen=True, slots=True)
-class CompletedState(AttemptState):
-    """Final: the verdict stands."""
-
-    result: p.Completed
-
-
-@dataclass(frozen=True, slots=True)
-class CancelledState(AttemptState):
-    """Final: called off."""
-
-    by: str
-
-
-State = (
-    UnopenedState
-    | QueuedState
-    | ProvisioningState
-    | RunningState
-    | RespondedState
-    | RetryingState
-    | FailedState
-    | TimedOutState
-    | CompletedState
-    | CancelledState
-)
-"""Any state; each carries only what it has."""
-
-_PHASES: dict[type[State], Phase] = {
-    UnopenedState: Phase.UNOPENED,
-    QueuedState: Phase.QUEUED,
-    ProvisioningState: Phase.PROVISIONING,
-    RunningState: Phase.RUNNING,
-    RespondedState: Phase.RESPONDED,
-    RetryingState: Phase.RETRYING,
-    FailedState: Phase.FAILED,
-    TimedOutState: Phase.TIMED_OUT,
-    CompletedState: Phase.COMPLETED,
-    CancelledState: Phase.CANCELLED,
-}
-
-
-def phase_of(state: State) -> Phase:
-    """Name a state."""
-    return _PHASES[type(state)]
-
-
-class OutOfOrder(Exception):  # noqa: N818 - as above
-    """An event that is not the next one: the caller should have reordered first."""
-
-    def __init__(self, state: State, event: e.Event) -> None:
-        super().__init__(f"{event.key} does not follow {(state.attempt, state.sequence)}")
-        self.state = state
-        self.event = event
-
-
-def evolve(state: State, event: e.Event) -> State:
-    """Apply one event; total and strict."""
-    if event.sequence == 0 and event.attempt > state.attempt:
-        reopen(phase_of(state), event)
-        return _opened(event)
-    if event.key != (state.attempt, state.sequence + 1):
-        raise OutOfOrder(state, event)
-    advance(phase_of(state), event.type, sequence=event.sequence)
-    return _continued(state, event)
-
-
-def _opened(event: e.Event) -> State:
-    place = event.key
-    match event.data:
-        case p.Queued() as opening:
-            return QueuedState(*place, opening)
-        case p.Cancelled(by=by):
-            return CancelledState(*place, by)
-        case p.TimedOut(limit=limit):
-            return TimedOutState(*place, limit)
-        case _:
-            raise IllegalTransition(Phase.UNOPENED, event.type, sequence=0)
-
-
-def _continued(state: State, event: e.Event) -> State:
-    place = event.key
-    match state, event.data:
-        case QueuedState(), p.Provisioning() as claim:
-            return ProvisioningState(*place, claim)
-        case ProvisioningState(claim=claim), p.Running(target=target):
-            return RunningState(*place, claim, target)
-        case RunningState(claim=claim), p.Responded() as answer:
-            return RespondedState(*place, claim, answer, ())
-        case RespondedState(claim=claim, answer=answer, scores=scores), p.Scored() as score:
-            return RespondedState(*place, claim, answer, (*scores, score))
-        case RunningState() | RespondedState(), p.Completed() as result:
-            return CompletedState(*place, result)
-        case ProvisioningState() | RunningState() | RespondedState(), p.Retrying(
-            error=error, retry_at=retry_at
-        ):
-            return RetryingState(*place, error, retry_at)
-        case QueuedState() | ProvisioningState() | RunningState() | RespondedState(), p.Failed(error=error):
-            return FailedState(*place, error)
-        case ProvisioningState() | RunningState() | RespondedState(), p.TimedOut(limit=limit):
-            return TimedOutState(*place, limit)
-        case _:
-            raise IllegalTransition(phase_of(state), event.type, sequence=event.sequence)
+def decide(position: AttemptPosition, command: Command) -> Decision:
+    """Return the event that follows from a command; raises `IllegalTransition` where none may."""
+    phase, attempt, sequence = position
+    match command:
+        case OpenAttempt(opening):
+            following = reopen(phase, opening, sequence=0)
+            return Decision(AttemptPosition(following, attempt + 1, 0), opening)
+        case RecordProgress(fact):
+            following = advance(phase, e.type_of(fact), sequence=sequence + 1)
+            return Decision(AttemptPosition(following, attempt, sequence + 1), fact)

@@ -193,7 +193,7 @@ def _apply(result: ReplayResult, entry: Entry) -> None:
     attempt, _, phase = result.cursor
     try:
         if event.attempt > attempt:
-            following = life.reopen(phase, event)
+            following = life.reopen(phase, event.data, sequence=event.sequence)
         else:
             following = life.advance(phase, event.type, sequence=event.sequence)
     except life.IllegalTransition as illegal:

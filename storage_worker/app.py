@@ -23,7 +23,7 @@ from eventlog.redis_streams import RedisEventLog
 from eventlog.tasks import end
 from projections.database.connection import make_pool
 from projections.store.postgres import PostgresStore
-from storage_worker.consumer import Consumer
+from storage_worker.consumer import Consumer, WakeUp
 from storage_worker.gaps import GapPolicy
 from storage_worker.health import serve_health
 from storage_worker.maintenance import sweep_forever, take_over_forever
@@ -31,7 +31,6 @@ from storage_worker.metrics import GAUGES, poll_forever
 from storage_worker.settings import Ordering, StorageSettings
 from storage_worker.storage import Storage
 from storage_worker.telemetry import BatchModes
-from storage_worker.wake_ups import WakeUp
 
 logger = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ died; takeover of those of dead workers (XAUTOCLAIM); and trimming of what every
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -17,19 +18,46 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from eventlog.backoff import Backoff
+from eventlog.codec import QuarantineReason, RejectedEntry
 from eventlog.key_quarantine import with_quarantine
 from eventlog.keys import GROUP, events_key, shard_of, wake_key
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import LOG_ERRORS
 from eventlog.scripts import Script
 from projections.database.errors import DatabaseUnavailable
+from projections.folds.change import QuarantineRow, quarantine_row
 from storage_worker.storage import Storage
 from storage_worker.stream_scan import StreamScan
-from storage_worker.wake_ups import WakeUp, parse_wake_ups
 
 logger = logging.getLogger(__name__)
 
 _ACK = Script(Path(__file__).parent / "ack.lua")
+
+WakeUp = tuple[bytes, dict[bytes, bytes]]
+"""An entry's id and fields."""
+MAX_ID_BYTES = 800
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+"""What no `Name` may contain; all else that an envelope accepts, a wake-up may name."""
+
+
+def parse_wake_ups(wake_ups: Sequence[WakeUp]) -> tuple[list[str], list[QuarantineRow]]:
+    """Return the evaluations that wake-ups name, and the entries that name none, with the reason."""
+    evaluation_ids: list[str] = []
+    rejected: list[QuarantineRow] = []
+    for entry_id, fields in wake_ups:
+        raw = fields.get(b"id", b"") if fields else b""
+        try:
+            evaluation_id = raw.decode()
+            is_valid = 0 < len(raw) <= MAX_ID_BYTES and not _CONTROL.search(evaluation_id)
+        except UnicodeDecodeError:
+            is_valid = False
+        if is_valid:
+            evaluation_ids.append(evaluation_id)
+        elif fields:
+            detail = "a wake-up has one field `id`: an evaluation id, UTF-8 without control characters"
+            entry = RejectedEntry(entry_id, QuarantineReason.BAD_WAKE_UP, detail, repr(fields).encode())
+            rejected.append(quarantine_row(None, entry))
+    return evaluation_ids, rejected
 
 
 class Consumer:
@@ -91,9 +119,9 @@ class Consumer:
     async def finish(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
         """Store the evaluations, and only then acknowledge: a crash repeats, it never loses."""
         with self._storage.metrics.processing(entry_id for entry_id, _ in wake_ups):
-            batch = parse_wake_ups(wake_ups)
-            await self._storage.process(batch)
-            await self._quarantine_misplaced(stream, batch.evaluation_ids)
+            evaluation_ids, rejected = parse_wake_ups(wake_ups)
+            await self._storage.process(evaluation_ids, rejected)
+            await self._quarantine_misplaced(stream, evaluation_ids)
             await self._acknowledge(stream, wake_ups)
 
     async def _quarantine_misplaced(self, stream: str, evaluation_ids: Sequence[str]) -> None:

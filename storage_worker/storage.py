@@ -35,7 +35,6 @@ from storage_worker.metrics import POSTGRES, REDIS, StorageMetrics
 from storage_worker.pass_results import EndedEvaluation, PassCounts, ended_evaluations
 from storage_worker.stream_diff import MAX_ENTRIES, Resolution, StreamDiff, diff_stream, resolve
 from storage_worker.telemetry import BatchModes
-from storage_worker.wake_ups import WakeUpBatch
 
 logger = logging.getLogger(__name__)
 
@@ -105,13 +104,13 @@ class Storage:
         """Whether the breaker is open: gaps are bridged without waiting because there are too many."""
         return self._gaps.is_open
 
-    async def process(self, batch: WakeUpBatch) -> None:
+    async def process(self, evaluation_ids: Sequence[str], rejected: Sequence[QuarantineRow] = ()) -> None:
         """Store the evaluations that wake-ups name, with retries while Redis or Postgres is unavailable."""
         backoff: Backoff | None = None
         while True:
             try:
-                await self.quarantine(batch.rejected)
-                await self._coalescer.submit(batch.evaluation_ids)
+                await self.quarantine(rejected)
+                await self._coalescer.submit(evaluation_ids)
             except (LogUnavailable, DatabaseUnavailable) as error:
                 self._log_outage(error)
                 backoff = backoff or Backoff(longest=2.0)

@@ -16,8 +16,8 @@ from eventlog.codec import Entry, QuarantineReason, RawEntry, RejectedEntry, dec
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSED, Phase
 from eventlog.timeline import Cursor, Disposition, Gap, entry_order, replay
-from projections.folds.attempt_totals import AttemptTotals, left_out
 from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent, fold, quarantine_row
+from projections.folds.scorecard import AttemptTotals, left_out
 
 MAX_ENTRIES = 5_000
 """Entries read of one stream; no honest evaluation comes near it."""

@@ -19,9 +19,8 @@ from eventlog.timeline import (
     ReplayStep,
     entry_order,
 )
-from projections.folds.attempt_totals import AttemptTotals
 from projections.folds.progress import SPENDING_TYPES, Progress
-from projections.folds.scorecard import Scorecard, scorecard
+from projections.folds.scorecard import AttemptTotals, Scorecard, scorecard
 
 NO_ENTRY = (-1, -1)
 
@@ -202,10 +201,8 @@ def _tries_again(event: Event) -> bool:
 
 def _end(change: Change, step: ReplayStep) -> None:
     _, event, body = step.entry
-    result = event.data
-    totals = change.totals.of_completed(result, body) if isinstance(result, p.Completed) else None
-    change.scorecard, change.ending = scorecard(event, bridged=change.bridged, totals=totals), event
-    change.ended_at = event.occurred_at
+    change.scorecard = scorecard(event, bridged=change.bridged, body=body, totals=change.totals)
+    change.ending, change.ended_at = event, event.occurred_at
     change.progress.add_ending(change.scorecard)
 
 

@@ -9,8 +9,7 @@ from typing import Self
 from eventlog import payloads as p
 from eventlog.lifecycle import SETTLED, Phase
 from eventlog.timeline import Disposition, ReplayStep
-from projections.folds.amounts import EXACT, ZERO, exact
-from projections.folds.scorecard import Scorecard
+from projections.folds.scorecard import EXACT, ZERO, Scorecard, exact
 
 SPENDING_TYPES = frozenset({"responded", "scored", "completed"})
 """Event types that carry a cost."""

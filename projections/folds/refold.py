@@ -159,7 +159,7 @@ class _Refold:
         if event.type != "queued":
             self._ended_by.add(event.attempt)
         try:
-            return life.reopen(phase, event)
+            return life.reopen(phase, event.data, sequence=event.sequence)
         except IllegalTransition:
             return self._legal(event, None)
 
@@ -236,7 +236,7 @@ def _why_rejected(cursor: Cursor, event: Event, *, in_place: bool) -> str:
     """Return the reason for which a storage worker rejected the event."""
     try:
         if event.attempt > cursor.attempt and event.sequence == 0:
-            life.reopen(cursor.phase, event)
+            life.reopen(cursor.phase, event.data, sequence=event.sequence)
         elif in_place:
             life.advance(cursor.phase, event.type, sequence=event.sequence)
     except IllegalTransition as illegal:

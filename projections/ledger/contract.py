@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 from domain.batch_spec import BatchSpec
 from domain.ids import FLEET
 from eventlog.events import Event, EventKey
-from projections.folds.amounts import ZERO
 from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
+from projections.folds.scorecard import ZERO
 
 LONGEST_RETRY_DELAY = timedelta(days=1)
 """The longest delay of a retry, counted from when the end of its attempt was stored."""

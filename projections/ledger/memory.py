@@ -19,9 +19,9 @@ from eventlog.keys import shard_of
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
 from projections.database.errors import UnstorableData
-from projections.folds.amounts import EXACT, ZERO, exact
 from projections.folds.change import Change, EvaluationRow
 from projections.folds.progress import Progress
+from projections.folds.scorecard import EXACT, ZERO, exact
 from projections.ledger.contract import (
     LONGEST_RETRY_DELAY,
     AcceptedEvaluation,

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from domain.batch_spec import pack
-from projections.folds.amounts import ZERO
 from projections.folds.change import EvaluationRow
+from projections.folds.scorecard import ZERO
 from projections.ledger.contract import Batch, Budget, NewBatch
 
 

@@ -38,8 +38,7 @@ from projections.ledger.contract import (
 from projections.ledger.opening_rows import accepted_row, newest_attempt, opening_change
 from projections.ledger.provider_batches_postgres import leave_provider_batches
 from projections.sql import query
-from projections.store.binary_copy import binary_rows
-from projections.store.postgres import PostgresStore, add_progress, commit_changes, read_stored
+from projections.store.postgres import PostgresStore, add_progress, binary_rows, commit_changes, read_stored
 
 Connection = AsyncConnection[Any]
 

@@ -6,7 +6,8 @@ into their partition by COPY; the unique key of `events` is the second line of d
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
+from struct import Struct
 from typing import Any
 
 from psycopg_pool import AsyncConnectionPool
@@ -15,10 +16,9 @@ from eventlog.events import EventKey
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
 from projections.database.connection import RETRIED, Connection, transaction
-from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent
+from projections.folds.change import Change, EvaluationRow, EventRow, QuarantineRow, StoredEvent
 from projections.folds.progress import Progress, counters_of
 from projections.sql import query
-from projections.store.binary_copy import binary_rows
 from projections.store.contract import CommitResult
 
 MAX_KNOWN_BATCHES = 10_000
@@ -29,6 +29,15 @@ STAGED_TYPES = (
 """Wire types of the COPY; JSON is sent as the bytes of its text."""
 _NO_ROW = (None, None)
 _NO_CARD = (None,) * 9
+
+_HEADER = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
+_TRAILER = b"\xff\xff"
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_FIRST_DAY = date(2000, 1, 1)
+_month = Struct(">hii").pack  # nine columns; four bytes of days since 2000
+_numbers = Struct(">iiii").pack
+_time = Struct(">iq").pack
+_length = Struct(">i").pack
 
 
 class PostgresStore:
@@ -217,3 +226,34 @@ def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
 
 def _multirange(missing: Iterable[range]) -> str:
     return "{" + ",".join(f"[{hole.start},{hole.stop})" for hole in missing) + "}"
+
+
+def binary_rows(rows: Iterable[EventRow]) -> bytes:
+    """Encode rows for `COPY events … FROM STDIN (FORMAT binary)`, in one piece.
+
+    psycopg encodes row by row, at a price that shows: every event passes here. The format is PostgreSQL's:
+    a header, for each row its number of columns and each column's length and bytes, a trailer.
+    """
+    parts = [_HEADER]
+    words: dict[str, bytes] = {}
+    for month, key, attempt, sequence, type_, verdict, occurred_at, entry_id, event in rows:
+        since = occurred_at - _EPOCH
+        micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        parts += (
+            _month(9, 4, (month - _FIRST_DAY).days),
+            _text(key),
+            _numbers(4, attempt, 4, sequence),
+            words.get(type_) or words.setdefault(type_, _text(type_)),
+            words.get(verdict) or words.setdefault(verdict, _text(verdict)),
+            _time(8, micros),
+            _text(entry_id),
+            _length(len(event)),
+            event,
+        )
+    parts.append(_TRAILER)
+    return b"".join(parts)
+
+
+def _text(value: str) -> bytes:
+    encoded = value.encode()
+    return _length(len(encoded)) + encoded

@@ -30,7 +30,6 @@ from projections.store.contract import CommitResult
 from projections.store.memory import MemoryStore
 from scoreline.submit.spec.metering import metered
 from storage_worker.storage import Storage
-from storage_worker.wake_ups import WakeUpBatch
 from taskqueue.queue_layout import SCORING_PARTITION, queue_name
 from tests.builders import BATCH, CASE, history
 from tests.integration.coordinator.coordinating import ANSWER, House, house
@@ -169,7 +168,7 @@ async def test_edge_case_05_high_throughput():
     for key in ids:
         world.xadd(*history("queued provisioning running responded completed", evaluation_id=key))
     storage = world.storage(tables=tables)
-    await storage.process(WakeUpBatch(ids))
+    await storage.process(ids)
     assert storage.counts.events["applied"] == 5_000
     assert commits == [1_000]
 
@@ -192,7 +191,7 @@ async def test_edge_case_06_db_write_failure():
     async with harness.executor():
         await until(harness.is_drained)
     tables = Away(lambda: 0.0)
-    await Storage(harness.log, tables, GAP_POLICY).process(WakeUpBatch(["e-1"]))
+    await Storage(harness.log, tables, GAP_POLICY).process(["e-1"])
     assert (fates, len(harness.target.asked)) == ([], 1)
     assert len(tables.events) == 5
     [progress] = tables.progress.values()

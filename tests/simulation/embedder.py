@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator
 
 from eventlog import payloads as p
-from eventlog.commands import Fact
 from eventlog.event_queue import EventQueue, QueueSettings
+from eventlog.lifecycle import Fact
 from eventlog.outbox import AttemptBuffer
 from tests.builders import CASE
 from tests.simulation.ports import DistantLog

@@ -8,9 +8,9 @@ from eventlog.codec import Entry, RawEntry, read_entry
 from eventlog.log import LogUnavailable
 from eventlog.timeline import Cursor, replay
 from projections.database.errors import DatabaseUnavailable
+from storage_worker.consumer import WakeUp, parse_wake_ups
 from storage_worker.gaps import BreakerLimits, GapBreaker, GapPolicy
 from storage_worker.storage import Storage
-from storage_worker.wake_ups import WakeUp, parse_wake_ups
 from tests.simulation.ports import DistantLog, DistantTables
 from tests.simulation.process import Life, Process
 from tests.simulation.world import Harm
@@ -61,7 +61,7 @@ class StorageWorker(Process):
         if taken:
             redis = self.world.redis
             seen, losses = {key: list(redis.stream(key).entries) for key in taken.values()}, redis.losses
-            await storage.process(parse_wake_ups(wake_ups(taken)))
+            await storage.process(*parse_wake_ups(wake_ups(taken)))
             if losses == redis.losses:
                 self._check_stored(seen)
             await self.acknowledge(life, taken)

@@ -13,10 +13,10 @@ from eventlog.outbox import AttemptBuffer, Outbox
 from projections.folds.change import Change
 from projections.folds.progress import Progress
 from projections.store.memory import MemoryStore
+from storage_worker.consumer import parse_wake_ups
 from storage_worker.gaps import GapPolicy
 from storage_worker.storage import Storage
 from storage_worker.stream_diff import StreamDiff
-from storage_worker.wake_ups import parse_wake_ups
 from tests.simulation import storage_process
 from tests.simulation.process import Life
 from tests.simulation.profiles import Profile
@@ -104,7 +104,7 @@ class Hasty(StorageWorker):
     async def finish(self, life: Life, storage: Storage, taken: Mapping[int, str]) -> None:
         if taken:
             await self.acknowledge(life, taken)
-            await storage.process(parse_wake_ups(wake_ups(taken)))
+            await storage.process(*parse_wake_ups(wake_ups(taken)))
 
 
 def test_acknowledging_before_the_commit():

@@ -25,7 +25,6 @@ from executor.lanes.contract import BlockedBy, CallOutcome, LanePolicy
 from executor.lanes.permits import LaneUse
 from projections.folds.change import EvaluationRow
 from projections.ledger.contract import EvaluationState
-from storage_worker.wake_ups import WakeUpBatch
 from taskqueue.batch_registry import BatchState
 from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Task
@@ -216,7 +215,7 @@ async def test_progress_and_totals_stay_consistent_whatever_the_order():
     for number in (5, 0, 3, 1, 4, 2):
         story = f"queued provisioning running {words[number]}"
         world.xadd(history(story, evaluation_id=ids[number])[-1])
-        await storage.process(WakeUpBatch([ids[number]]))
+        await storage.process([ids[number]])
         assert totals(world)[0] == 6
     assert totals(world) == (6, 3, 2, 1)
 

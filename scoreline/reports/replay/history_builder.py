@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from eventlog import payloads as p
 from eventlog.codec import Entry, QuarantineReason, RejectedEntry, decode_body
 from eventlog.events import EventKey
 from eventlog.lifecycle import ENDED
@@ -22,10 +21,9 @@ from eventlog.timeline import (
     replay,
     was_committed_first,
 )
-from projections.folds.attempt_totals import AttemptTotals, Totals
 from projections.folds.change import quarantine_row
 from projections.folds.refold import PHASE_AFTER
-from projections.folds.scorecard import Scorecard, scorecard
+from projections.folds.scorecard import AttemptTotals, Scorecard, scorecard
 from projections.queries.evaluation_records import RecordedEvent, RecordedRefusal, StoredHistory
 from scoreline.reports.replay.gaps import Bridging, open_gap, recorded_bridgings, worked_out_bridgings
 from scoreline.reports.replay.history import NOT_QUERIED, EvaluationHistory, SourceStatus
@@ -255,15 +253,8 @@ def ending(lines: Sequence[TimelineEntry], cursor: Cursor, bridges: Iterable[Bri
     if closing is None:
         return None
     bridged = any(bridge.closing.key == cursor[:2] for bridge in bridges)
-    return scorecard(closing.event, bridged=bridged, totals=_totals(closing, applied))
-
-
-def _totals(closing: TimelineEntry, applied: Iterable[TimelineEntry]) -> Totals | None:
-    """Return the totals of the closing event's attempt; None unless it completed."""
-    if not isinstance(result := closing.event.data, p.Completed):
-        return None
     totals = AttemptTotals()
     for line in applied:
         if line.event.attempt == closing.event.attempt:
             totals.add(line.event)
-    return totals.of_completed(result, closing.entry.body)
+    return scorecard(closing.event, bridged=bridged, body=closing.entry.body, totals=totals)

@@ -19,8 +19,8 @@ from coordinator.attempts import (
     scores_of,
 )
 from domain.retry_policy import MOVED, RATE_LIMITED, SHUTDOWN, UNCHARGED_KINDS
-from eventlog import lifecycle as life
 from eventlog import payloads as p
+from eventlog import states
 from eventlog.events import Event
 from eventlog.timeline import Cursor
 from projections.folds.change import EvaluationRow
@@ -42,10 +42,10 @@ def logged(*attempts: str, **own: Any) -> Logged:
 
 def row_of(known: Logged, *, owner: str | None = "executor-9") -> EvaluationRow:
     """Return the row of an evaluation with these events."""
-    state: life.State = life.UnopenedState()
+    state: states.State = states.UnopenedState()
     for key in sorted(known):
-        state = life.evolve(state, known[key])
-    cursor = Cursor(state.attempt, state.sequence, life.phase_of(state))
+        state = states.evolve(state, known[key])
+    cursor = Cursor(state.attempt, state.sequence, states.phase_of(state))
     return EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), cursor, owner)
 
 
@@ -252,10 +252,10 @@ def test_a_case_that_loses_its_executors_fails() -> None:
     assert failed.data == p.Failed(
         error=p.ErrorDetail("lost", "its executor was lost 3 times, last executor-9; no retry is left")
     )
-    state: life.State = life.UnopenedState()
+    state: states.State = states.UnopenedState()
     for event in (*known.values(), queued, failed):
-        state = life.evolve(state, event)
-    assert isinstance(state, life.FailedState)
+        state = states.evolve(state, event)
+    assert isinstance(state, states.FailedState)
 
 
 def test_a_lost_executor_uses_up_a_retry() -> None:
@@ -279,8 +279,8 @@ def test_giving_up_a_published_attempt_opens_the_next() -> None:
     events = OPENER.give_up(
         row_of(known), known, p.ErrorDetail("dependency", "needs another"), was_published=True
     )
-    state = life.evolve(life.evolve(life.UnopenedState(), known[1, 0]), events[0])
-    assert isinstance(life.evolve(state, events[1]), life.FailedState)
+    state = states.evolve(states.evolve(states.UnopenedState(), known[1, 0]), events[0])
+    assert isinstance(states.evolve(state, events[1]), states.FailedState)
 
 
 def test_giving_up_an_unpublished_attempt_fails_it() -> None:
@@ -289,8 +289,8 @@ def test_giving_up_an_unpublished_attempt_fails_it() -> None:
     [failed] = OPENER.give_up(
         row_of(known), known, p.ErrorDetail("dependency", "needs another"), was_published=False
     )
-    state = life.evolve(life.evolve(life.UnopenedState(), known[1, 0]), failed)
-    assert isinstance(state, life.FailedState)
+    state = states.evolve(states.evolve(states.UnopenedState(), known[1, 0]), failed)
+    assert isinstance(state, states.FailedState)
     assert failed.key == (1, 1)
 
 
@@ -306,16 +306,16 @@ def test_the_next_attempt_is_legal_after_any_history(lives: list[str], reason: s
     """Numbers and events are legal, and retries never grow without an operator."""
     known = logged(*(f"queued:lost {words}".strip() for words in lives))
     events = again(known, reason, retries=retries)
-    state: life.State = life.UnopenedState()
+    state: states.State = states.UnopenedState()
     for event in (*(known[key] for key in sorted(known)), *events):
-        state = life.evolve(state, event)
+        state = states.evolve(state, event)
     opened = opening(events)
     assert state.attempt == len(lives) + 1
     assert 0 <= opened.retries <= retries
     assert (opened.answer is not None) == any("responded" in words for words in lives)
     if reason == "operator":
         assert (opened.retries, len(events)) == (retries, 1)
-    assert isinstance(state, life.FailedState) == (len(events) == 2)
+    assert isinstance(state, states.FailedState) == (len(events) == 2)
 
 
 @given(LIVES, LIVES)

@@ -9,9 +9,8 @@ from redis.exceptions import NoPermissionError
 
 from eventlog import payloads as p
 from eventlog.codec import OversizeEvent
-from eventlog.commands import Fact
 from eventlog.event_queue import AttemptLost, EventQueue, OwnedAttempt, QueueSettings
-from eventlog.lifecycle import IllegalTransition
+from eventlog.lifecycle import Fact, IllegalTransition
 from eventlog.log import Append, AppendResponse, AppendResult
 from eventlog.redis_errors import RedisCommandError
 from tests.builders import BATCH, CASE, EVALUATION, event, payload, records

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlog import lifecycle as life
 from eventlog import payloads as p
+from eventlog import states
 from eventlog.codec import decode_body
 from eventlog.events import SCHEMA_VERSION, Event
 
@@ -16,10 +16,10 @@ def golden(name: str) -> list[Event]:
     return [decode_body(line) for line in (HISTORIES / f"{name}.jsonl").read_bytes().splitlines()]
 
 
-def ending_of(name: str) -> life.State:
-    state: life.State = life.UnopenedState()
+def ending_of(name: str) -> states.State:
+    state: states.State = states.UnopenedState()
     for event in golden(name):
-        state = life.evolve(state, event)
+        state = states.evolve(state, event)
     return state
 
 
@@ -40,18 +40,18 @@ JUDGED = p.Completed(
     cost_usd=0.003,
 )
 ENDINGS = {
-    "v1_completed": life.CompletedState(
+    "v1_completed": states.CompletedState(
         1, 3, p.Completed(verdict="passed", exit_code=0, output="forty-two")
     ),
-    "v1_failed": life.FailedState(
+    "v1_failed": states.FailedState(
         1, 3, p.ErrorDetail(kind="error", message="exit status 137: out of memory")
     ),
-    "v2_completed": life.CompletedState(
+    "v2_completed": states.CompletedState(
         1, 3, p.Completed(verdict="passed", score=1.0, output="42", exit_code=0, latency_ms=812.5)
     ),
-    "v2_retried": life.CompletedState(3, 3, p.Completed(verdict="failed", score=0.0, exit_code=1)),
-    "v2_scored": life.CompletedState(1, 6, JUDGED),
-    "v3_answered": life.CompletedState(1, 6, JUDGED),
+    "v2_retried": states.CompletedState(3, 3, p.Completed(verdict="failed", score=0.0, exit_code=1)),
+    "v2_scored": states.CompletedState(1, 6, JUDGED),
+    "v3_answered": states.CompletedState(1, 6, JUDGED),
 }
 
 
@@ -89,11 +89,11 @@ def test_a_version_1_case_without_a_name_is_named_after_its_evaluation():
 
 def test_a_retried_evaluation_replays_through_these_phases():
     """The evaluation is retried once, times out, is reopened by an operator, and completes."""
-    state: life.State = life.UnopenedState()
+    state: states.State = states.UnopenedState()
     phases = []
     for event in golden("v2_retried"):
-        state = life.evolve(state, event)
-        phases.append((state.attempt, life.phase_of(state).value))
+        state = states.evolve(state, event)
+        phases.append((state.attempt, states.phase_of(state).value))
     assert phases == [
         *[(1, phase) for phase in ("queued", "provisioning", "running", "retrying")],
         *[(2, phase) for phase in ("queued", "provisioning", "timed_out")],

@@ -58,7 +58,9 @@ class NaiveReader:
 
     def _open(self, entry: Entry) -> Disposition:
         try:
-            self.phase = life.reopen(life.Phase(self.phase), entry.event)
+            self.phase = life.reopen(
+                life.Phase(self.phase), entry.event.data, sequence=entry.event.sequence
+            )
         except life.IllegalTransition:
             self.refused.add(entry.event.attempt)
             return Disposition.REJECTED

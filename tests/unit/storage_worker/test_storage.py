@@ -8,8 +8,8 @@ import pytest
 from eventlog.lifecycle import Phase
 from eventlog.log import EXPIRY_SECONDS, Append
 from eventlog.timeline import Cursor
+from storage_worker.consumer import parse_wake_ups
 from storage_worker.gaps import BreakerLimits, GapBreaker
-from storage_worker.wake_ups import WakeUpBatch, parse_wake_ups
 from tests.builders import EVALUATION, event, history, records
 from tests.storing import GAP_POLICY, GAP_TIMEOUT, GAP_WARNING, World
 
@@ -24,7 +24,7 @@ def world() -> World:
 
 async def process(world: World, *evaluation_ids: str, **ports) -> None:
     """Process wake-ups with a new worker."""
-    await world.storage(**ports).process(WakeUpBatch(list(evaluation_ids or [EVALUATION])))
+    await world.storage(**ports).process(evaluation_ids or [EVALUATION])
 
 
 # Order.
@@ -71,7 +71,7 @@ async def test_an_invalid_wake_up_is_quarantined_and_its_neighbours_processed(wo
     world.xadd(*history("queued"))
     woken = parse_wake_ups([(b"1-0", {b"id": b"\xff"}), (b"2-0", {b"id": EVALUATION.encode()})])
     for _ in range(2):
-        await world.storage().process(woken)
+        await world.storage().process(*woken)
     assert world.reasons() == ["bad_wake_up"]
     assert world.cursor() == Cursor(1, 0, Phase.QUEUED)
 
@@ -141,11 +141,11 @@ async def test_a_high_gap_rate_degrades_ordering(world, caplog):
     world.xadd(queued, completed)
     world.wait(GAP_WARNING)
     storage = world.storage(breaker=GapBreaker(BreakerLimits(rate=0.5, minimum=1)))
-    await storage.process(WakeUpBatch([EVALUATION]))
+    await storage.process([EVALUATION])
     assert storage.is_degraded
     assert world.tables.bridges == {}
     assert "gap rate above threshold" in caplog.text
-    await storage.process(WakeUpBatch([EVALUATION]))
+    await storage.process([EVALUATION])
     assert list(world.tables.bridges) == [(EVALUATION, 1, 5)]
 
 
@@ -157,7 +157,7 @@ async def test_an_old_gap_is_logged_once(world, caplog):
     storage = world.storage()
     for waited in (timedelta(0), GAP_WARNING, GAP_WARNING):
         world.wait(waited)
-        await storage.process(WakeUpBatch([EVALUATION]))
+        await storage.process([EVALUATION])
     assert [record.message for record in caplog.records] == ["events are missing"]
     assert (storage.counts.gaps_warned, storage.counts.gaps_open) == (1, 1)
 
@@ -207,7 +207,7 @@ async def test_the_sweep_finds_evaluations_whose_wake_up_was_lost(world):
     storage = world.storage()
     ids = [f"e{n}" for n in range(5)]
     world.xadd(*(event("queued", evaluation_id=key) for key in ids))
-    await storage.process(WakeUpBatch(ids))
+    await storage.process(ids)
     for key in ids:
         world.xadd(*history("provisioning running completed", evaluation_id=key, first=1))
     assert await storage.sweep(unchanged_for=10, page=2) == 0
@@ -222,7 +222,7 @@ async def test_the_sweep_bridges_gaps_past_their_time_out(world):
     queued, *_, completed = history(STRAIGHT)
     world.xadd(queued, completed)
     storage = world.storage()
-    await storage.process(WakeUpBatch([EVALUATION]))
+    await storage.process([EVALUATION])
     world.wait(GAP_TIMEOUT)
     await storage.sweep(unchanged_for=15, page=100)
     assert world.cursor() == Cursor(1, 5, Phase.COMPLETED)

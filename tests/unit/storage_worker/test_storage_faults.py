@@ -15,7 +15,6 @@ from projections.folds.change import Change, EvaluationRow
 from projections.store.contract import CommitResult
 from projections.store.memory import MemoryStore
 from storage_worker.storage import Storage
-from storage_worker.wake_ups import WakeUpBatch
 from tests.builders import EVALUATION, event, history, records
 from tests.dumps import memory_dump
 from tests.storing import World
@@ -63,7 +62,7 @@ async def test_a_lost_race_is_read_again_before_the_wake_up_is_acknowledged(worl
     world.xadd(*events[known:4])
     tables.overtake = another_worker_is_faster
     storage = world.storage(tables=tables)
-    await storage.process(WakeUpBatch([EVALUATION]))
+    await storage.process([EVALUATION])
     assert (storage.counts.lost_races, storage.counts.events) == (1, {"applied": 2})
     assert tables.evaluations[EVALUATION].row.cursor == Cursor(1, 5, Phase.COMPLETED)
     assert [progress.total for progress in tables.progress.values()] == [1]
@@ -83,8 +82,8 @@ async def test_concurrent_workers_store_each_event_once(world):
     workers = [world.storage(tables=tables) for _ in range(3)]
     for word in range(6):
         world.xadd(*(history(STRAIGHT, evaluation_id=key)[word] for key in ids))
-        await asyncio.gather(*(worker.process(WakeUpBatch(ids)) for worker in workers))
-    await world.storage().process(WakeUpBatch(ids))
+        await asyncio.gather(*(worker.process(ids) for worker in workers))
+    await world.storage().process(ids)
     assert memory_dump(tables) == memory_dump(world.tables)
     assert sum(worker.counts.events["applied"] for worker in workers) == 120
     assert sum(worker.counts.lost_races for worker in workers) > 0
@@ -116,7 +115,7 @@ async def test_data_that_cannot_be_stored_affects_only_its_evaluation(world, bad
         world.xadd(*history("queued provisioning running completed", evaluation_id=key))
     tables = Refusing(bad)
     storage = world.storage(tables=tables)
-    await storage.process(WakeUpBatch(ids))
+    await storage.process(ids)
     assert set(tables.evaluations) == set(ids) - {bad}
     assert {held.row.cursor.phase for held in tables.evaluations.values()} == {Phase.COMPLETED}
     kept = list(tables.quarantined.values())
@@ -133,7 +132,7 @@ async def test_a_refused_evaluation_gets_no_commit_mark(world):
     await world.log.append([Append(EVALUATION, records(events), await world.log.epoch(EVALUATION))])
     tables = Refusing(EVALUATION)
     for _ in range(2):
-        await world.storage(tables=tables).process(WakeUpBatch([EVALUATION]))
+        await world.storage(tables=tables).process([EVALUATION])
     assert await world.log.committed([EVALUATION]) == [(0, -1)]
     assert len(tables.quarantined) == 2
 
@@ -142,10 +141,10 @@ async def test_the_unique_key_backs_up_the_compare_and_set(world):
     """If a row is behind its events, the stored event wins."""
     queued, claim = history("queued provisioning")
     world.xadd(queued)
-    await world.storage().process(WakeUpBatch([EVALUATION]))
+    await world.storage().process([EVALUATION])
     world.tables.events[EVALUATION, 1, 1] = world.tables.events[EVALUATION, 1, 0]._replace(sequence=1)
     world.xadd(claim)
-    await world.storage().process(WakeUpBatch([EVALUATION]))
+    await world.storage().process([EVALUATION])
     assert world.reasons() == ["unstorable"]
     assert world.cursor() == Cursor(1, 0, Phase.QUEUED)
 
@@ -197,7 +196,7 @@ async def test_a_call_is_retried_through_an_outage_without_duplicates(world, por
         for part in parts:
             here.xadd(*part)
             here.xadd_fields("garbled", b"event", b"garbage")
-            await storage.process(WakeUpBatch([EVALUATION, "garbled"]))
+            await storage.process([EVALUATION, "garbled"])
         return memory_dump(here.tables)
 
     log: Any = Faulty(world.log, LogUnavailable)
@@ -217,7 +216,7 @@ async def test_an_outage_and_its_end_are_each_logged_once(world, caplog):
     log: Any = Faulty(world.log, LogUnavailable)
     log.outcomes["read"].extend(["unreached"] * 3)
     world.xadd(event("queued"))
-    await world.storage(log=log).process(WakeUpBatch([EVALUATION]))
+    await world.storage(log=log).process([EVALUATION])
     assert [record.message for record in caplog.records] == [
         "Redis or Postgres is unavailable: retrying",
         "Redis and Postgres are available again",

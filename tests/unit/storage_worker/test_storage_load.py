@@ -13,7 +13,6 @@ from projections.store.memory import MemoryStore
 from storage_worker import gaps, metrics
 from storage_worker import storage as storage_module
 from storage_worker.gaps import BreakerLimits, GapBreaker
-from storage_worker.wake_ups import WakeUpBatch
 from tests.builders import history, records
 from tests.storing import GAP_WARNING, World
 
@@ -47,7 +46,7 @@ async def test_closed_evaluations_are_stored_first_under_lag(world, monkeypatch)
         events = history(words, evaluation_id=key)
         await world.log.append([Append(key, records(events), await world.log.epoch(key))])
     tables = OrderOfCommits()
-    await world.storage(tables=tables).process(WakeUpBatch(running + ended))
+    await world.storage(tables=tables).process(running + ended)
     assert tables.committed == [ended, running]
 
 
@@ -58,7 +57,7 @@ async def test_large_streams_are_stored_in_small_transactions(world, monkeypatch
     for key in ids:
         world.xadd(*history(STRAIGHT, evaluation_id=key))
     tables = OrderOfCommits()
-    await world.storage(tables=tables).process(WakeUpBatch(ids))
+    await world.storage(tables=tables).process(ids)
     assert {len(together) for together in tables.committed} == {8}
     assert [key for together in tables.committed for key in together] == ids
 
@@ -91,7 +90,7 @@ async def test_memory_does_not_grow_with_the_number_of_evaluations(world, monkey
             world.xadd(queued, running, *(rest if n % 2 else ()))
             world.xadd(queued, event=b"garbage")
         world.wait(GAP_WARNING + timedelta(seconds=1))
-        await storage.process(WakeUpBatch([f"e{n}" for n in ids]))
+        await storage.process([f"e{n}" for n in ids])
         return items_held(storage)
 
     few, many = await items_after(range(50)), await items_after(range(50, 5_000))

@@ -9,11 +9,11 @@ from eventlog.events import Event
 from eventlog.log import LogUnavailable
 from projections.store.memory import MemoryStore
 from storage_worker import telemetry
+from storage_worker.consumer import parse_wake_ups
 from storage_worker.gaps import GapPolicy
 from storage_worker.metrics import GAP_TTL, GAUGES, IDLE_SECONDS, POSTGRES, REDIS, StorageMetrics
 from storage_worker.storage import Storage
 from storage_worker.telemetry import OTHER, RECORDED, BoundedLabels
-from storage_worker.wake_ups import WakeUpBatch, parse_wake_ups
 from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, event, history
 from tests.storing import GAP_TIMEOUT, GAP_WARNING, World
 from tests.telemetry import measuring
@@ -51,8 +51,8 @@ async def test_an_evaluation_that_ends_is_counted_once(world):
         for each in [*history(STRAIGHT)[:5], last]:
             world.xadd(each)
             world.wait(MOMENT)
-            await storage.process(WakeUpBatch([EVALUATION]))
-        await storage.process(WakeUpBatch([EVALUATION]))
+            await storage.process([EVALUATION])
+        await storage.process([EVALUATION])
     tests = [measured[f"eval_batch_tests{which}_total"] for which in ("", "_passed", "_failed")]
     assert tests == [1, 1, 0]
     assert measured.sum("eval_test_duration_ms", OTHER) == 5 * 250
@@ -193,7 +193,7 @@ async def test_a_server_that_does_not_respond_is_reported(world):
     storage = world.storage(log=(log := UnavailableOnce()))
     world.xadd(*history("queued"))
     with GAUGES.registered(storage.metrics), measuring() as measured:
-        await storage.process(WakeUpBatch([EVALUATION]))
+        await storage.process([EVALUATION])
     assert log.seen == [None, 0]
     assert [measured.gauge("eval_dependency_up", name) for name in (REDIS, POSTGRES)] == [1, 1]
 
@@ -215,7 +215,7 @@ async def test_a_quarantined_entry_is_counted_once(world):
     storage = world.storage()
     with measuring() as measured:
         for _ in range(2):
-            await storage.process(woken)
+            await storage.process(*woken)
     assert measured["eval_storage_quarantined_total"] == 2
 
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from pydantic_core import from_json
 
 from eventlog import payloads as p
-from projections.folds.amounts import exact
-from projections.folds.scorecard import scorecard
+from projections.folds.scorecard import exact, scorecard
 from tests.builders import BATCH, EVALUATION, event
 
 SCORES = (
