@@ -1,5 +1,6 @@
 """Names of the keys in Redis; the braces make all keys of a shard share one cluster slot."""
 
+from collections.abc import Iterable
 from zlib import crc32
 
 DEFAULT_SHARDS = 4
@@ -30,3 +31,13 @@ def wake_key(shard: int) -> str:
 def epoch_key(shard: int) -> str:
     """Name the random key that is made once and lost with everything else."""
     return f"eval:{{{shard:02}}}:epoch"
+
+
+def append_keys(shard: int, evaluation_ids: Iterable[str]) -> list[str]:
+    """Name the keys of a call of `append.lua` in its order: the shard's follow the first evaluation's."""
+    names: list[str] = []
+    for evaluation_id in evaluation_ids:
+        names += (events_key(shard, evaluation_id), append_state_key(shard, evaluation_id))
+        if len(names) == 2:
+            names += (wake_key(shard), epoch_key(shard))
+    return names

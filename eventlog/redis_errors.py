@@ -10,6 +10,7 @@ what to do about it.
 """
 
 import re
+from contextlib import AbstractContextManager
 
 from redis.exceptions import (
     AuthenticationError,
@@ -74,15 +75,13 @@ def is_transient(error: BaseException | None) -> bool:
     return isinstance(error, ResponseError) and bool(_TRANSIENT_CODE.search(str(error)))
 
 
-class RedisErrors:
+class RedisErrors(AbstractContextManager[object, None]):
     """Turns a block's transient errors into `unavailable`, permanent ones into `RedisCommandError`."""
 
     __slots__ = ("_unavailable",)
 
     def __init__(self, unavailable: type[Exception]) -> None:
         self._unavailable = unavailable
-
-    def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is None:

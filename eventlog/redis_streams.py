@@ -100,16 +100,7 @@ class RedisEventLog:
     async def epochs(self) -> list[str]:
         """Return the epoch of every shard."""
         calls: list[Call] = [
-            (
-                [
-                    keys.events_key(shard, "-"),
-                    keys.append_state_key(shard, "-"),
-                    keys.wake_key(shard),
-                    keys.epoch_key(shard),
-                ],
-                ["", "normal"],
-            )
-            for shard in range(self.shards)
+            (keys.append_keys(shard, ["-"]), ["", Mode.NORMAL.value]) for shard in range(self.shards)
         ]
         with LOG_ERRORS:
             return [reply[0].decode() for reply in await _APPEND.run(self.redis, calls)]
@@ -140,20 +131,13 @@ class RedisEventLog:
 
     def _append_call(self, calls: Sequence[Append]) -> Call:
         shard = self._shard(calls[0].evaluation_id)
-        names: list[str] = []
         arguments: list[Any] = [calls[0].epoch, calls[0].mode.value]
-        for call in calls:
-            names += (
-                keys.events_key(shard, call.evaluation_id),
-                keys.append_state_key(shard, call.evaluation_id),
-            )
-            if len(names) == 2:
-                names += (keys.wake_key(shard), keys.epoch_key(shard))
-            else:
+        for place, call in enumerate(calls):
+            if place > 0:
                 arguments.append("")
             for event, body in call.records:
                 arguments += (event.attempt, event.sequence, event.type, body)
-        return names, arguments
+        return keys.append_keys(shard, [call.evaluation_id for call in calls]), arguments
 
     async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
         """Return each evaluation's entries in order of arrival, at most `limit` of each."""

@@ -9,6 +9,9 @@
     close     completed, retrying, failed or timed_out   storage applies the event; a redelivered claim is rejected
     ack       - (the task leaves the queue)              -
 
+`submit` claims a set of tasks in one round trip (`_claim`). `_execute` takes each accepted one from there to
+its ack; `_run_to_close` is the pipeline between them, one line for each step.
+
 The task is acknowledged only after the log has acknowledged the closing event: at-least-once delivery, and
 the claim makes a redelivery harmless. A fault in any step becomes the closing event that `outcome` has for it.
 Two attempts end without one: a fenced attempt (the coordinator has opened the next one), and an attempt of a
@@ -163,8 +166,10 @@ class AttemptPipeline:
         self.acks.dead_letter(task.delivery)
         self.slot_pool.release(task)
 
+    # from claim to ack
+
     async def _execute(self, task: ActiveTask, claimed: Claimed, runtime: BatchRuntime | Permanent) -> None:
-        """Run the steps between claim and ack."""
+        """Run one attempt from its accepted claim to the ack of its task."""
         if isinstance(runtime, BatchRuntime):
             task.deadline = runtime.spec.attempt_deadline.total_seconds()
         attempt = ClaimedAttempt(task, claimed.attempt, runtime, _replayed(task, claimed))

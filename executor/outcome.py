@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from math import fsum
+from typing import TypeVar
 
 from domain.retry_policy import (
     FIRST_CONTACT_RETRY,
@@ -38,6 +39,8 @@ from eventlog.characters import without_half_characters
 from eventlog.codec import OversizeEvent
 from eventlog.redaction import redact_head
 from executor.contract import CallFault, NeverReached, RateLimited, Transient
+
+S = TypeVar("S", bound=p.Score)
 
 Closing = p.Completed | p.Retrying | p.Failed | p.TimedOut
 """The events by which an owner closes its attempt."""
@@ -135,14 +138,7 @@ def responded(answer: p.Answer, *, on_record: bool) -> p.Responded:
 
 def scored(score: p.Score) -> p.Scored:
     """Make the event of a score."""
-    return p.Scored(
-        evaluator=score.evaluator,
-        score=score.score,
-        passed=score.passed,
-        reason=score.reason,
-        usage=score.usage,
-        cost_usd=score.cost_usd,
-    )
+    return _copied(score, p.Scored)
 
 
 def is_paid(score: p.Score) -> bool:
@@ -210,9 +206,11 @@ def _cost(answer: p.Answer, scores: Sequence[p.Score]) -> float:
 
 def _plain(score: p.Score) -> p.Score:
     """Make a score of a `Scored` that was replayed from the log."""
-    if type(score) is p.Score:
-        return score
-    return p.Score(
+    return score if type(score) is p.Score else _copied(score, p.Score)
+
+
+def _copied(score: p.Score, kind: type[S]) -> S:
+    return kind(
         evaluator=score.evaluator,
         score=score.score,
         passed=score.passed,

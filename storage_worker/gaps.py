@@ -94,8 +94,16 @@ class GapMonitor:
         """Whether the breaker is open: gaps are bridged without waiting because there are too many."""
         return self._breaker.is_open(self._clock())
 
-    def policy(self) -> GapPolicy:
-        """Return the policy that applies now."""
+    @property
+    def is_degraded(self) -> bool:
+        """Whether gaps are bridged without waiting, by the policy or because the breaker is open."""
+        return self._applied().is_degraded
+
+    def bridge_until_ms(self, now_ms: int) -> int:
+        """Return the arrival before which a gap is bridged now."""
+        return self._applied().bridge_until_ms(now_ms)
+
+    def _applied(self) -> GapPolicy:
         return self._policy.degraded() if self.is_open else self._policy
 
     def observe(self, resolutions: Sequence[Resolution], now_ms: int) -> int:

@@ -15,7 +15,7 @@ batches; the stream is the buffer, and every worker reads the same one.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from time import monotonic
 
 from eventlog.backoff import Backoff
@@ -89,7 +89,7 @@ class Storage:
     ) -> None:
         self._gaps = GapMonitor(gap_policy, breaker or GapBreaker(), clock)
         self.counts = PassCounts()
-        self.metrics = StorageMetrics(clock, lambda: self._gaps.policy().is_degraded)
+        self.metrics = StorageMetrics(clock, lambda: self._gaps.is_degraded)
         self.outage: str | None = None
         self._log = log
         self._tables = tables
@@ -181,16 +181,16 @@ class Storage:
             self._diff(key, raw, rows.get(key)) for key, raw in zip(evaluation_ids, streams, strict=True)
         ]
         resolutions = await self._resolve(diffs, now_ms)
-        commits_at = utc_now()
+        resolved = self._clock()
         committed = await self._commit(resolutions)
-        committed_at = utc_now()
+        committed_at, took = utc_now(), timedelta(seconds=self._clock() - resolved)
         self._count(resolutions, committed)
         self._count_gaps(resolutions, now_ms)
         await self._log.settle(_marks(resolutions, committed.lost))
         self.metrics.dependencies.reached(REDIS, POSTGRES)
         telemetry.PASS_MS.record((self._clock() - begun) * 1000)
         ended = ended_evaluations(streams, resolutions, committed.lost)
-        telemetry.trace_endings(ended, start=commits_at, end=committed_at)
+        telemetry.trace_endings(ended, start=committed_at - took, end=committed_at)
         await self._count_endings(ended)
         return committed.lost
 
@@ -221,11 +221,9 @@ class Storage:
         stored = await self._stored(diffs)
         new_batches = {diff.batch_id for diff in diffs if diff.row is None and diff.batch_id}
         months = await self._tables.months(sorted(new_batches)) if new_batches else {}
-        bridge_until_ms = self._gaps.policy().bridge_until_ms(now_ms)
+        bridge_until_ms = self._gaps.bridge_until_ms(now_ms)
         return [
-            self._resolve_one(
-                diff, months.get(diff.batch_id or ""), stored.get(diff.evaluation_id, {}), bridge_until_ms
-            )
+            self._resolve_one(diff, months, stored.get(diff.evaluation_id, {}), bridge_until_ms)
             for diff in diffs
         ]
 
@@ -239,13 +237,13 @@ class Storage:
     def _resolve_one(
         self,
         diff: StreamDiff,
-        month: date | None,
+        months: Mapping[str, date],
         stored: Mapping[EventKey, StoredEvent],
         bridge_until_ms: int,
     ) -> Resolution:
         shard = shard_of(diff.evaluation_id, self._log.shards)
         try:
-            return resolve(diff, shard=shard, month=month, stored=stored, bridge_until_ms=bridge_until_ms)
+            return resolve(diff, shard=shard, months=months, stored=stored, bridge_until_ms=bridge_until_ms)
         except Exception as error:  # as above
             logger.exception("could not order an evaluation", extra={"evaluation_id": diff.evaluation_id})
             rejected = _unexpected(diff.entries[-1].id if diff.entries else b"0-0", error)

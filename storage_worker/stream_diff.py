@@ -131,15 +131,13 @@ def resolve(
     diff: StreamDiff,
     *,
     shard: int,
-    month: date | None,
+    months: Mapping[str, date],
     stored: Mapping[EventKey, StoredEvent],
     bridge_until_ms: int,
 ) -> Resolution:
     """Replay a diff from the row's cursor, given what Postgres already has of the entries."""
     entries = _not_stored(diff, stored) if diff.needs_comparison else diff.entries
-    row = diff.row
-    if row is None and month is not None and diff.batch_id is not None:
-        row = EvaluationRow(diff.evaluation_id, diff.batch_id, month, Cursor())
+    row = diff.row or _new_row(diff, months)
     if row is None:
         return Resolution(None, [quarantine_row(diff.evaluation_id, each) for each in diff.rejected])
     rejected_attempts = frozenset(
@@ -153,6 +151,14 @@ def resolve(
     diff.rejected += (_conflict(entry) for entry in result.conflicts)
     change.quarantined += (quarantine_row(diff.evaluation_id, each) for each in diff.rejected)
     return Resolution(change, gap=result.gap, duplicates=result.duplicates)
+
+
+def _new_row(diff: StreamDiff, months: Mapping[str, date]) -> EvaluationRow | None:
+    """Make the row of an evaluation that has none yet; None where no event names its batch."""
+    batch_id = diff.batch_id
+    if batch_id is None or batch_id not in months:
+        return None
+    return EvaluationRow(diff.evaluation_id, batch_id, months[batch_id], Cursor())
 
 
 def _totals(cursor: Cursor, stored: Mapping[EventKey, StoredEvent]) -> AttemptTotals:

@@ -1,17 +1,30 @@
 """The path of an event from executor to scorecard: as short as ARCHITECTURE.md lists it.
 
-One evaluation is completed by the executor's pipeline, on real servers in this process, while every
-function of the project that is entered is recorded: from the executor's `close` step to the commit of the
-scorecard. A file counts once any of its functions is entered; a hop is a call from one file to a function
-of another, each counted once.
+One evaluation is completed on real servers, in this process, while every function that is entered is
+recorded.
+
+The path begins with the executor's `close` step and ends when the transaction with the scorecard has
+committed. On it is everything that the event waits for: the step itself, with the slot that it frees; the
+sender of the event queue, until Redis has executed the append; the storage worker, from the delivery of the
+wake-up. What the executor does with the response of Redis is not on it, nor are loops that run beside it.
+
+A file counts if any function in it is entered: methods, properties, lambdas and context managers included.
+A hop is a call from one file to a function of another, each pair counted once; a call through a library
+(asyncio, FastStream, contextlib) counts from the project's function that led to it. Left out are only the
+standard library, third-party packages, and as hops the operators of a value (`VALUE_OPERATORS`).
+
+The event is one that an executor sends, with an answer, a score and a reason, so that redaction and totals
+have their work. No event of its type was stored before it, and the caches of functions are cleared: no work
+that belongs to an event is hidden because another event did it.
 """
 
-import asyncio
+import functools
+import gc
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextvars import ContextVar
 from datetime import timedelta
 from pathlib import Path
 from types import CodeType, FrameType
@@ -20,37 +33,50 @@ from typing import Any, cast
 from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, OwnedAttempt, QueueSettings
 from eventlog.redis_streams import RedisEventLog
+from eventlog.scripts import Script
 from executor.attempt import AttemptPipeline, ClaimedAttempt
+from executor.contract import Permanent
+from executor.outcome import completed
+from executor.slot_pool import ActiveTask, SlotPool
+from projections.store.contract import CommitResult
+from projections.store.postgres import PostgresStore
 from storage_worker import app
-from storage_worker.storage import Storage
-from tests.builders import BATCH, PAYLOADS, history
+from taskqueue.tasks import Delivery, Task
+from tests.builders import BATCH, EVALUATION, PAYLOADS, history
 from tests.integration.worker import Site, site, worker
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
-FIRST_OF_STORAGE = app.raw_parser.__code__
-"""Entered when the storage worker has read a wake-up."""
-AFTER_COMMIT = Storage._count.__code__
-"""Entered when the transaction has committed."""
 MAX_FILES = 30
 MAX_HOPS = 55
+BEGINNINGS = {
+    AttemptPipeline._close.__code__,
+    EventQueue._send_loop.__code__,
+    app.raw_parser.__code__,
+}
+"""Functions with which a part of the path begins: the step, the sender, the delivery of a wake-up."""
+AFTER_APPEND = Script._retry_quarantined.__code__
+"""Entered when Redis has executed the append."""
+COMMIT = PostgresStore.commit.__code__
+"""Returns its result when the transaction has committed."""
+VALUE_OPERATORS = {"__iadd__", "__bool__"}
+PARTS_OF_A_FUNCTION = {"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"}
+"""Comprehensions are code of the function that they are written in."""
 LONG = timedelta(minutes=10)
-COMPLETED = cast("p.Completed", PAYLOADS["completed"])
+NOT_PREPARED = Permanent("error", "the attempt has run")
+ANSWER = p.Answer(output="Paris", usage=p.TokenUsage(12, 3), cost_usd=0.0017, latency_ms=31.5)
+SCORE = p.Score(evaluator="exact", score=1.0, passed=True, reason="the answer is the expected one")
 
 
 class CallRecorder:
-    """The project's functions on the path, in the order of their first call.
-
-    Tasks of the executor count until the storage worker has received the wake-up; what they do afterwards,
-    with Redis' acknowledgement, is not on the path to the scorecard.
-    """
+    """The project's functions on the path, in the order of their first call."""
 
     def __init__(self) -> None:
         self.functions: dict[CodeType, None] = {}
         self.hops: set[tuple[str, CodeType]] = set()
         """Calls from one file of the project to a function of another."""
-        self._writers: set[object] = set()
-        self._is_received = False
+        self._is_on_path = ContextVar("is_on_path", default=False)
+        """Of each asyncio task; a task that is created on the path inherits it."""
         self._is_over = False
 
     @property
@@ -67,32 +93,23 @@ class CallRecorder:
         finally:
             sys.setprofile(None)
 
-    def _on_event(self, frame: FrameType, event: str, _argument: object) -> None:
+    def _on_event(self, frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
-        if event != "call" or self._is_over or not _is_ours(code):
+        if event == "return" and code is COMMIT and isinstance(argument, CommitResult):
+            self._is_over = self._is_over or self._is_on_path.get()
+        if event != "call" or self._is_over or not _is_in_project(code):
             return
-        task = _current_task()
-        self._is_received = self._is_received or code is FIRST_OF_STORAGE
-        if not self._is_received:
-            self._writers.add(task)
-        elif task in self._writers:
-            return
-        self._is_over = code is AFTER_COMMIT
-        if not self._is_over:
+        if code in BEGINNINGS:
+            self._is_on_path.set(True)
+        elif code is AFTER_APPEND:
+            self._is_on_path.set(False)
+        if self._is_on_path.get() and code.co_name not in PARTS_OF_A_FUNCTION:
             self._add(code, _calling_file(frame))
 
     def _add(self, code: CodeType, caller: str | None) -> None:
         self.functions[code] = None
-        is_operator = code.co_name.startswith("__")
-        if caller is not None and caller != _path_of(code) and not is_operator:
+        if caller not in {None, _path_of(code)} and code.co_name not in VALUE_OPERATORS:
             self.hops.add((caller, code))
-
-
-def _current_task() -> object:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None
 
 
 def _calling_file(frame: FrameType) -> str | None:
@@ -112,72 +129,54 @@ def _is_in_project(code: CodeType) -> bool:
     return path.startswith(f"{ROOT}/") and "/.venv/" not in path and "/tests/" not in path
 
 
-def _is_ours(code: CodeType) -> bool:
-    """Whether this is a named function of a package of the project."""
-    return code.co_name[0] != "<" and _is_in_project(code)
+def _clear_caches() -> None:
+    """Forget what functions of the project have computed before."""
+    for found in gc.get_objects():
+        if isinstance(found, functools._lru_cache_wrapper) and _is_in_project(found.__wrapped__.__code__):
+            found.cache_clear()
 
 
-class Slot:
-    """The slot of an attempt, which is freed when the event is recorded: not on the event's path."""
-
-    def mark_recorded(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ClosingAttempt:
-    """What the close step reads of an attempt."""
-
-    owned: OwnedAttempt
-    task: Slot = field(default_factory=Slot)
-
-
-@dataclass(frozen=True, slots=True)
-class RunningAttempt:
-    """An executor's attempt that has its response and its score."""
-
-    here: Site
-    evaluation_id: str
-    owned: OwnedAttempt
-
-    async def complete(self) -> None:
-        """Append the closing event by the executor's own step, and wait for the scorecard."""
-        attempt = cast("ClaimedAttempt", ClosingAttempt(self.owned))
-        AttemptPipeline._close(cast("AttemptPipeline", None), attempt, COMPLETED)
-        await until(self._is_completed)
-
-    async def _is_completed(self) -> bool:
-        return await self.here.state(self.evaluation_id) == "completed"
-
-
-async def _started(here: Site, queue: EventQueue, evaluation_id: str) -> RunningAttempt:
-    await here.append(history("queued", evaluation_id=evaluation_id))
+async def _running_attempt(here: Site, queue: EventQueue) -> OwnedAttempt:
+    """Return an attempt that waits for nothing but its closing event; all before it is stored."""
+    await here.append(history("queued"))
     claim = cast("p.Provisioning", PAYLOADS["provisioning"])
-    claimed = await queue.claim(evaluation_id, BATCH, attempt=1, claim=claim)
+    claimed = await queue.claim(EVALUATION, BATCH, attempt=1, claim=claim)
     for word in ("running", "responded", "scored"):
         claimed.attempt.record(cast("Any", PAYLOADS[word]))
     await claimed.attempt.acknowledged()
 
     async def is_stored() -> bool:
-        return await here.state(evaluation_id) == "responded" and await here.pending() == 0
+        return await here.state(EVALUATION) == "responded" and await here.pending() == 0
 
     await until(is_stored)
-    return RunningAttempt(here, evaluation_id, claimed.attempt)
+    return claimed.attempt
+
+
+def _active_task() -> ActiveTask:
+    [task] = SlotPool(1).acquire([Delivery(BATCH, "1-0", Task(EVALUATION, 1))])
+    return task
 
 
 async def _recorded(redis_url: str, postgres_url: str) -> CallRecorder:
-    """Record the path of a closing event; another evaluation goes before it and fills the caches."""
-    settings = QueueSettings(release_interval=3600)
+    """Record the path of the closing event of an evaluation."""
+    recorder, settings = CallRecorder(), QueueSettings(release_interval=3600)
     async with (
         site(redis_url, postgres_url) as here,
         worker(here, gap_timeout=LONG, scan_interval=LONG, claim_idle=LONG),
         EventQueue(RedisEventLog(here.redis), source="executor", settings=settings) as queue,
     ):
-        await (await _started(here, queue, "first")).complete()
-        second = await _started(here, queue, "second")
-        recorder = CallRecorder()
+        owned = await _running_attempt(here, queue)
+        attempt = ClaimedAttempt(_active_task(), owned, NOT_PREPARED, NOT_PREPARED)
+        closing = completed(ANSWER, [SCORE], exit_code=0)
+
+        async def is_completed() -> bool:
+            return await here.state(EVALUATION) == "completed"
+
+        _clear_caches()
         with recorder.recording():
-            await second.complete()
-        return recorder
+            AttemptPipeline._close(cast("AttemptPipeline", None), attempt, closing)
+            await until(is_completed)
+    return recorder
 
 
 def _listed() -> list[str]:

@@ -18,6 +18,7 @@ from eventlog.timeline import (
     Disposition,
     ReplayResult,
     ReplayStep,
+    first_of_each_key,
     replay,
     was_committed_first,
 )
@@ -82,7 +83,6 @@ class _HistoryBuilder:
     lines: list[TimelineEntry] = field(default_factory=list)
     refusals: list[RejectedTimelineEntry] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
-    first: dict[EventKey, Entry] = field(default_factory=dict)
     result: ReplayResult = field(default_factory=lambda: ReplayResult(Cursor()))
     published: set[EventKey] = field(default_factory=set)
 
@@ -91,7 +91,6 @@ class _HistoryBuilder:
         stored = self.records.stored
         details = {refusal.entry_id: refusal.detail for refusal in stored.refusals}
         for recorded in stored.events:
-            self.first[recorded.entry.key] = recorded.entry
             self.lines.append(_recorded(recorded, details))
         for kept in stored.refusals:
             self.refusals.append(_kept(kept))
@@ -104,9 +103,11 @@ class _HistoryBuilder:
         """Add the entries that only the stream has."""
         stored = {line.entry_id for line in self.lines}
         unstorable = {r.entry_id for r in self.refusals if r.reason == QuarantineReason.UNSTORABLE}
+        recorded = [each.entry for each in self.records.stored.events]
+        first = first_of_each_key([*recorded, *self.records.stream])
         fresh: list[Entry] = []
         for entry in self.records.stream:
-            known = self.first.setdefault(entry.key, entry)
+            known = first[entry.key]
             if entry.id in unstorable:
                 self.lines.append(
                     TimelineEntry(entry, EntryDisposition.UNSTORABLE, note="the database refused it")

@@ -31,7 +31,7 @@ def diff(
     """Diff a stream and resolve it, with these events in the tables."""
     held = {each.key: StoredEvent(encode(each), _verdict(each)) for each in stored}
     seen = diff_stream(EVALUATION, raw, known)
-    return resolve(seen, shard=0, month=MONTH, stored=held, bridge_until_ms=bridge_until_ms)
+    return resolve(seen, shard=0, months={BATCH: MONTH}, stored=held, bridge_until_ms=bridge_until_ms)
 
 
 def _verdict(stored: Event) -> str:
