@@ -26,6 +26,8 @@ LEFT_OUT = shutil.ignore_patterns(
 )
 RED = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", re.MULTILINE)
 """A test that failed; a file that can't even be imported proves nothing."""
+TIME_LIMIT = 600
+"""Seconds for the tests of a mutant: one may hang so that not even its own time-out ends it."""
 
 
 def main() -> int:
@@ -90,9 +92,12 @@ def first_red(copy: Path, tests: tuple[str, ...], python: Path) -> str | None:
     command = [str(python), "-m", "pytest", "-x", "-p", "no:cacheprovider", "--timeout", "60", *tests]
     # CI=true: acceptance tests that take half a minute are run, too.
     environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
-    ran = subprocess.run(
-        command, cwd=copy, env=environ, capture_output=True, text=True, check=False, timeout=600
-    )
+    try:
+        ran = subprocess.run(
+            command, cwd=copy, env=environ, capture_output=True, text=True, check=False, timeout=TIME_LIMIT
+        )
+    except subprocess.TimeoutExpired:
+        return f"{' '.join(tests)} (not over within {TIME_LIMIT} s)"
     if ran.returncode == 0:
         return None
     found = RED.search(ran.stdout)

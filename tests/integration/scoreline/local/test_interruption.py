@@ -142,6 +142,11 @@ async def test_an_interrupt_ends_a_run_while_postgres_hangs(
     assert "could not be marked as paused: PostgreSQL does not answer" in run.console.file.getvalue()
 
 
+async def no_outage(_seconds: float) -> None:
+    """End a poll that waits for the server: it would go on for ever, and so would the test."""
+    raise AssertionError("the poller waits for an outage to end")
+
+
 async def test_a_cancelled_watch_ends_though_its_query_fails(
     redis_url: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +162,7 @@ async def test_a_cancelled_watch_ends_though_its_query_fails(
 
     monkeypatch.setattr("scoreline.reports.batch_poller.read_batch_view", cancelled_query)
     async with fleet_reader(redis_url) as fleet:
-        poller = BatchPoller(postgres_url, "nightly", fleet, lambda _: None)
+        poller = BatchPoller(postgres_url, "nightly", fleet, lambda _: None, pause=no_outage)
         watching = asyncio.create_task(poller.until_over(lambda _: None))
         await querying.wait()
         watching.cancel()
