@@ -1,6 +1,5 @@
 """The task queue on a real Redis: its keys, the server's clock and refused commands."""
 
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,30 +14,9 @@ from taskqueue.redis_batch_registry import RedisBatchRegistry
 from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.redis_streams import EMPTY_STREAM_TTL, RedisTaskQueue
 from taskqueue.tasks import QueueCounts, QueueUnavailable
-from tests.conformance.taskqueue.queue_forms import BATCH, NOW, OTHER, numbers, put, take, task
-from tests.waiting import until
+from tests.conformance.taskqueue.queue_forms import BATCH, NOW, numbers, put, take, task
 
 TASKS = keys.tasks_key(BATCH)
-MOMENT = timedelta(milliseconds=50)
-
-# The server's own clock.
-
-
-async def test_a_heartbeat_expires_by_itself(redis_queues):
-    """Redis deletes the expired heartbeat, and the next heartbeat of any executor cleans the index."""
-    executor_registry = RedisExecutorRegistry(redis_queues.redis, lifetime=MOMENT)
-    await executor_registry.heartbeat(ExecutorInstance("alice-1", "alice"))
-
-    async def is_dead():
-        return not await executor_registry.filter_live(["alice-1"])
-
-    await until(is_dead)
-    assert await executor_registry.live() == []
-    await executor_registry.heartbeat(ExecutorInstance("bob-1", "bob"))
-    assert await redis_queues.redis.zrange(keys.EXECUTORS, 0, -1) == [b"bob-1"]
-
-
-# Keys and entries.
 
 
 async def test_keys_are_as_documented(redis_queues):
@@ -91,22 +69,6 @@ async def test_waiting_leaves_no_key_for_good(redis_queues):
     assert await redis_queues.redis.ttl(TASKS) == -1
 
 
-async def test_an_invalid_batch_entry_hides_no_other(redis_queues, caplog):
-    """Entries and heartbeats that cannot be decoded are logged, and the others are listed."""
-    alice = ExecutorInstance("alice-1", "alice")
-    await redis_queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
-    await redis_queues.redis.hset(keys.BATCHES, OTHER, b"garbage")
-    await redis_queues.executor_registry.heartbeat(alice)
-    await redis_queues.executor_registry.heartbeat(ExecutorInstance("bob-1", "bob"))
-    await redis_queues.redis.set(keys.executor_key("bob-1"), b"garbage")
-    assert await redis_queues.batch_registry.list() == [BatchEntry(BATCH)]
-    assert await redis_queues.executor_registry.live() == [alice]
-    assert len(caplog.records) == 2
-
-
-# Scripts.
-
-
 async def test_many_tasks_take_one_call(redis_queues):
     """A thousand are enqueued, a hundred taken, extended and acked, each by one script call."""
 
@@ -141,9 +103,6 @@ async def test_refused_arguments_write_nothing(redis_queues, arguments):
     with pytest.raises(ResponseError, match="enqueue:"):
         await redis_queues.redis.eval(source, 1, TASKS, *arguments)
     assert await redis_queues.left_behind() == set()
-
-
-# Refused commands.
 
 
 async def test_a_full_redis_is_unavailable_and_loses_nothing(redis_queues):

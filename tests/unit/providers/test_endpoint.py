@@ -1,88 +1,23 @@
 """The table of providers: their names, the scope of their rate limits, and their prices."""
 
-import json
-import logging
 import re
 
 import pytest
 from pydantic import JsonValue
 
-from eventlog.payloads import TokenUsage
 from executor.contract import ExecutionEnvironment, Metered
-from executor.registry import parse_target, target_type
-from executor.targets.http import HTTP
-from providers import prices
+from executor.registry import target_type
 from providers.endpoint import endpoint_of, find_key, scope_of
 from providers.extras import install_command
-from providers.prices import Price, PriceRule, cost_of, find_price, price_of, read_prices
-from providers.table import PROVIDERS, LimitScope, Sdk, split_model
+from providers.table import PROVIDERS, LimitScope
+from tests.unit.providers.sample_replies import CALLABLE
 
 KEY = "sk-canary-0123456789abcdef"
-CALLABLE = [name for name, row in PROVIDERS.items() if row.sdk]
-NOT_YET = [name for name, row in PROVIDERS.items() if not row.sdk]
 
 
 def environ(name: str) -> dict[str, str]:
     variable = PROVIDERS[name].key_variable
     return {variable: KEY} if variable else {}
-
-
-def test_all_seventeen_providers_are_there():
-    """Every provider of the reference has a row, under the name that users type."""
-    assert set(PROVIDERS) == {
-        "openai", "azure", "bedrock", "gemini", "anthropic", "xai", "groq", "deepseek", "qwen", "ollama",
-        "fireworks", "mistral", "together", "lepton", "cerebras", "replicate", "baseten",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", PROVIDERS)
-def test_every_row_has_an_address_or_an_alternative(name):
-    """A provider has an SDK and an address, or a sentence that names the alternative."""
-    row = PROVIDERS[name]
-    assert (row.sdk and row.base_url.startswith("http")) or (row.instead and "{type:" in row.instead)
-
-
-@pytest.mark.parametrize("name", PROVIDERS)
-def test_a_model_is_named_by_its_provider_wherever_models_have_slashes(name):
-    """`PROVIDER/MODEL` is a target of that provider, and its label is the same text."""
-    spec = parse_target(f"{name}/org/model-1:free")
-    assert (spec.type, spec.options, spec.label) == (
-        name,
-        {"model": "org/model-1:free"},
-        f"{name}/org/model-1:free",
-    )
-    assert isinstance(target_type(name), Metered)
-    assert parse_target({"type": name, "model": "m"}).label == f"{name}/m"
-
-
-def test_a_text_without_a_provider_gives_none():
-    """Paths and addresses are not taken for models."""
-    assert [split_model(text) for text in ("openai", "openai/", "unknown/model", "/x")] == [None] * 4
-
-
-@pytest.mark.parametrize("name", NOT_YET)
-def test_a_provider_that_can_not_be_called_is_refused_with_an_alternative(name):
-    """The error comes at submission, with a way that works."""
-    with pytest.raises(ValueError, match=r"can't be called by its name.*type: (openai|http)"):
-        target_type(name).check({"model": "m"})
-
-
-@pytest.mark.parametrize(
-    ("name", "counted"),
-    [
-        ("openai", LimitScope.MODEL),
-        ("azure", LimitScope.DEPLOYMENT),
-        ("bedrock", LimitScope.REGION),
-        ("gemini", LimitScope.MODEL),
-        ("anthropic", LimitScope.GROUP),
-        ("xai", LimitScope.MODEL),
-        ("groq", LimitScope.MODEL),
-        ("cerebras", LimitScope.MODEL),
-    ],
-)
-def test_limits_that_are_not_only_by_account_are_in_the_table(name, counted):
-    """The scope of a provider's limits is data."""
-    assert counted in PROVIDERS[name].scope
 
 
 @pytest.mark.parametrize(
@@ -224,66 +159,3 @@ def test_a_missing_sdk_is_an_error_with_the_install_command(monkeypatch):
                 lambda: target_type("anthropic").make({"model": "m"}, here)):  # fmt: skip
         with pytest.raises(ValueError, match=re.escape(install_command("providers"))):
             ask()
-
-
-def test_an_http_target_has_the_lane_of_its_host():
-    """Servers outside the table are identified by host and port."""
-    assert (
-        HTTP.lane({"url": "https://example.org:8443/x"}, ExecutionEnvironment()) == "http:example.org:8443"
-    )
-    assert HTTP.tokens({}) == 0
-
-
-def test_tokens_cost_the_listed_price_and_half_of_it_in_a_batch():
-    """A million tokens of each at 3 and 15 dollars are 18 dollars, or 9."""
-    usage = TokenUsage(1_000_000, 1_000_000)
-    assert cost_of(usage, Price(3, 15)) == 18
-    assert cost_of(usage, Price(3, 15), batch=True) == 9
-    assert cost_of(usage, None) == 0
-
-
-def test_the_first_pattern_that_matches_is_the_price():
-    """Narrow patterns come before wide ones."""
-    lines = (PriceRule("openai/gpt-x-mini*", 1, 2), PriceRule("openai/gpt-x*", 3, 4))
-    assert find_price(lines, "openai", "gpt-x-mini-2026") == Price(1, 2)
-    assert find_price(lines, "openai", "gpt-x") == Price(3, 4)
-    assert find_price(lines, "openai", "other") is None
-
-
-def test_the_built_in_price_list_is_dated_and_names_only_known_providers():
-    """Each of its lines matches a model."""
-    assert price_of("anthropic", "claude-haiku-4-5", {}) == Price(1.0, 5.0)
-    assert price_of("ollama", "llama3", {}) == Price(0.0, 0.0)
-    document = json.loads(prices._OURS.read_text())
-    assert "Prices change" in document["about"]
-    assert document["as_of"]
-    assert {line["models"].partition("/")[0] for line in document["prices"]} <= set(PROVIDERS)
-
-
-def test_an_unknown_model_costs_nothing_with_one_warning(caplog):
-    """A missing price is no error, and is logged once."""
-    with caplog.at_level(logging.WARNING, logger="providers.prices"):
-        assert price_of("openai", "never-received-of", {}) is None
-        assert price_of("openai", "never-received-of", {}) is None
-    assert [record.getMessage() for record in caplog.records] == [
-        "no price is known: calls are counted as free"
-    ]
-
-
-def test_configured_prices_come_first(tmp_path):
-    """A file named in EVAL_PRICES overrides the list; an invalid file is refused with an error."""
-    file = tmp_path / "prices.json"
-    file.write_text('{"prices": [{"models": "anthropic/*", "input": 7, "output": 8}]}')
-    assert price_of("anthropic", "claude-haiku-4-5", {"EVAL_PRICES": str(file)}) == Price(7, 8)
-    priced = '{"prices": [{"models": "*", "input": %s, "output": 1}]}'
-    wrong = ("{", "[]", '{"prices": [{"models": 1}]}', priced % "NaN", priced % -1, "[" * 50_000)
-    for content in (*wrong, priced % 1 + " " * prices.MAX_FILE):
-        (tmp_path / "bad.json").write_text(content)
-        read_prices.cache_clear()
-        with pytest.raises(ValueError, match="no list of prices"):
-            price_of("openai", "m", {"EVAL_PRICES": str(tmp_path / "bad.json")})
-
-
-def test_only_two_sdks_are_needed():
-    """Every callable provider uses one of the official clients."""
-    assert {PROVIDERS[name].sdk for name in CALLABLE} == set(Sdk)

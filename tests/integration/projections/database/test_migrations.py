@@ -15,10 +15,13 @@ from psycopg import AsyncConnection, sql
 
 from projections.database import migrations as migrate_module
 from projections.database.migrations import Migration, MigrationError, available, migrate, pending
-from projections.database.readiness import DatabaseNotReady, check_ready, prepare
 
 FIRST = Migration(1, "first", "CREATE TABLE first (n integer)")
+
+
 SECOND = Migration(2, "second", "CREATE TABLE second (n integer); INSERT INTO second VALUES (1)")
+
+
 BROKEN = Migration(2, "broken", "CREATE TABLE half (n integer); SELECT no_such_function()")
 
 
@@ -35,9 +38,6 @@ async def ask(conn: AsyncConnection[Any], statement: Any) -> list[Any]:
 async def tables(conn: AsyncConnection[Any]) -> set[str]:
     found = await ask(conn, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
     return {name for (name,) in found}
-
-
-# Applying migrations.
 
 
 async def test_a_new_database_gets_every_migration_once(postgres_url, conn):
@@ -108,9 +108,6 @@ async def test_a_newer_database_is_refused(postgres_url, conn):
         await migrate(postgres_url, migrations=[FIRST])
 
 
-# Pending migrations.
-
-
 async def test_pending_lists_the_migrations_that_migrate_would_apply(postgres_url, conn, monkeypatch):
     """All for an empty database, the rest for an older one; listing them changes nothing."""
     monkeypatch.setattr(migrate_module, "available", lambda: [FIRST, SECOND])
@@ -129,20 +126,6 @@ def test_files_are_named_by_number_and_purpose(tmp_path: Path):
     (tmp_path / "later.sql").write_text("SELECT 1")
     with pytest.raises(MigrationError, match=r"later\.sql is not named like"):
         available(tmp_path)
-
-
-async def test_a_database_is_ready_once_prepared_for_these_shards(postgres_url):
-    """Without tables or for other shards the error names the command; preparing again changes nothing."""
-    with pytest.raises(DatabaseNotReady, match="Run: scoreline db migrate"):
-        await check_ready(postgres_url, shards=4)
-    assert await prepare(postgres_url, shards=4)
-    assert await prepare(postgres_url, shards=4) == []
-    with pytest.raises(DatabaseNotReady, match="Set EVAL_SHARDS=4"):
-        await prepare(postgres_url, shards=8)
-    await check_ready(postgres_url, shards=4)
-
-
-# Partitions.
 
 
 async def partitions(conn: AsyncConnection[Any]) -> list[str]:

@@ -1,22 +1,15 @@
 """The command line: help without delay, and one clear line for each error."""
 
-import json
 import re
-import socket
 import subprocess
 import sys
-from asyncio import create_subprocess_exec
-from asyncio.subprocess import PIPE
-from contextlib import closing
 from importlib.metadata import version
 
-import psycopg
 import pytest
-from redis import Redis
 
 from scoreline.settings import SettingsError, load_settings
-from tests.integration.worker import SCORELINE, WAKE_STREAMS, environment, scoreline
-from tests.waiting import until
+from tests.integration.scoreline.cli.commands import complaint
+from tests.integration.worker import environment, scoreline
 
 COMMANDS = [
     ["demo"],
@@ -30,33 +23,12 @@ COMMANDS = [
     ["db"],
     ["db", "migrate"],
 ]
+
+
 NOWHERE = {
     "EVAL_REDIS_URL": "redis://:hunter2@127.0.0.1:1/0",
     "EVAL_POSTGRES_URL": "postgresql://me:hunter2@127.0.0.1:1/scoreline",
 }
-Urls = dict[str, str]
-
-
-@pytest.fixture
-def urls(redis_url: str, postgres_url: str) -> Urls:
-    """Servers that answer, with an empty database."""
-    return {"EVAL_REDIS_URL": redis_url, "EVAL_POSTGRES_URL": postgres_url}
-
-
-@pytest.fixture
-def migrated(urls: Urls) -> Urls:
-    assert scoreline("db", "migrate", **urls).returncode == 0
-    return urls
-
-
-def complaint(*arguments: str, **environ: str) -> str:
-    """The one line with which a command reports its error."""
-    ended = scoreline(*arguments, **environ)
-    assert ended.returncode == 1, ended
-    assert ended.stdout == ""
-    assert ended.stderr.count("\n") == 1, ended.stderr
-    assert "hunter2" not in ended.stderr
-    return ended.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -142,79 +114,3 @@ def test_missing_postgres_is_one_clear_line(command: list[str], redis_url: str) 
     """The line is like that for Redis; migrating needs no Redis at all."""
     message = complaint(*command, **NOWHERE | {"EVAL_REDIS_URL": redis_url})
     assert "PostgreSQL at postgresql://me:***@127.0.0.1:1/scoreline does not answer" in message
-
-
-@pytest.mark.parametrize(
-    "command", [["quarantine", "list"], ["storage-worker", "start"], ["demo"]], ids=" ".join
-)
-def test_database_without_tables_names_the_command_to_run(command: list[str], urls: Urls) -> None:
-    """An empty database has another error than a missing one, with the remedy."""
-    assert "Run: scoreline db migrate" in complaint(*command, **urls)
-
-
-def test_migrating_twice_is_harmless_and_needs_no_redis(postgres_url: str) -> None:
-    """The second run reports that there is nothing to do."""
-    first = scoreline("db", "migrate", EVAL_POSTGRES_URL=postgres_url)
-    second = scoreline("db", "migrate", EVAL_POSTGRES_URL=postgres_url)
-    assert (first.returncode, second.returncode) == (0, 0), first.stderr
-    assert "applied core" in first.stderr
-    assert second.stderr == "The database is up to date.\n"
-
-
-def test_other_number_of_shards_is_refused(migrated: Urls) -> None:
-    """The command does not read from the wrong streams, and names the right number."""
-    message = complaint("storage-worker", "start", **migrated, EVAL_SHARDS="8")
-    assert "was created for 4 shards, EVAL_SHARDS is 8. Set EVAL_SHARDS=4" in message
-
-
-@pytest.fixture
-def quarantined(migrated: Urls) -> Urls:
-    with psycopg.connect(migrated["EVAL_POSTGRES_URL"], autocommit=True) as conn:
-        for key in ("abc1", "abc2"):
-            conn.execute(
-                "INSERT INTO quarantine (id, reason, detail, entry_id, body)"
-                " VALUES (%s, 'garbage', '[red]not markup[/red]', '1-0', '{}')",
-                [key],
-            )
-    return migrated
-
-
-def test_quarantine_show_wants_one_entry(quarantined: Urls) -> None:
-    """An unknown id and an ambiguous one have different errors."""
-    assert "Nothing in quarantine has an id that begins with 'xyz'" in complaint(
-        "quarantine", "show", "xyz", **quarantined
-    )
-    assert "More than one id begins with 'abc'; give more of it" in complaint(
-        "quarantine", "show", "abc", **quarantined
-    )
-    shown = scoreline("quarantine", "show", "abc1", **quarantined)
-    assert "[red]not markup[/red]" in shown.stdout
-    listed = scoreline("quarantine", "list", "--json", "--limit", "1", **quarantined)
-    assert len([json.loads(line) for line in listed.stdout.splitlines()]) == 1
-
-
-def test_empty_quarantine_is_reported_on_stderr(migrated: Urls) -> None:
-    """Standard output stays empty for machines; standard error has a sentence for people."""
-    ended = scoreline("quarantine", "list", **migrated)
-    assert (ended.returncode, ended.stdout) == (0, "")
-    assert "empty" in ended.stderr
-
-
-def test_asyncapi_document_is_printed_without_servers() -> None:
-    """The document is generated from the code alone."""
-    document = json.loads(scoreline("storage-worker", "asyncapi").stdout)
-    assert len(document["channels"]) == 4
-
-
-async def test_health_port_in_use_is_an_error(migrated: Urls) -> None:
-    """A worker that cannot serve its health endpoint does not start."""
-    with socket.socket() as taken, closing(Redis.from_url(migrated["EVAL_REDIS_URL"])) as redis:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        command = [SCORELINE, "storage-worker", "start", "--no-restart", "--health-port", port]
-        process = await create_subprocess_exec(*command, stderr=PIPE, env=environment(**migrated))
-        await until(lambda: process.returncode is not None or redis.exists(*WAKE_STREAMS) == 4, 60)
-        process.terminate()
-        _, message = await process.communicate()
-    assert port in message.decode()

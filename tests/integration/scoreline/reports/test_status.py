@@ -2,22 +2,17 @@
 
 import asyncio
 import json
-import re
 import signal
 from asyncio import create_subprocess_exec
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
-from functools import partial
 
 import pytest
-from redis.asyncio import Redis
 
 from scoreline.command_error import CommandError
-from taskqueue.executor_registry import ExecutorInstance
-from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from tests.builders import history
 from tests.integration.place import life
-from tests.integration.scoreline.batch_harness import WILD, Harness, harness, spec
+from tests.integration.scoreline.batch_harness import Harness, spec
+from tests.integration.scoreline.reports.batch_states import OVER, POLLED
 from tests.integration.worker import SCORELINE, environment
 from tests.waiting import until
 
@@ -25,19 +20,6 @@ PROMISED = [
     "batch_id", "status", "total", "completed", "passed", "failed", "timed_out", "cancelled", "pending",
     "retried", "bridged", "score", "duration_s", "tokens", "cost_usd",
 ]  # fmt: skip
-POLLED = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'scoreline batch' AND query = 'COMMIT'"
-POLLED_AFTER = POLLED.replace("SELECT 1", "SELECT state_change") + " AND state_change > %s"
-FEWER = (
-    "UPDATE batch_progress SET failed = failed - 1"
-    " WHERE (batch_id, shard) IN (SELECT batch_id, shard FROM batch_progress WHERE failed > 0 LIMIT 1)"
-)
-OVER = "state = 'completed', finished_at = accepted_at + interval '90 seconds'"
-
-
-@pytest.fixture
-async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Harness]:
-    async with harness(postgres_url, redis_url) as made:
-        yield made
 
 
 async def test_status_is_one_object_with_the_documented_keys_first(here: Harness) -> None:
@@ -123,24 +105,6 @@ async def test_serial_groups_and_unpublished_evaluations_are_reported(here: Harn
     assert "Is a coordinator running?" in (await here.run("status", "nightly")).stdout
 
 
-async def test_executors_are_shown_with_their_busy_slots(here: Harness, redis_url: str) -> None:
-    """Executors of other projects do not count; an unreachable Redis is reported."""
-    await here.submit("nightly", ["queued"])
-    async with Redis.from_url(redis_url) as redis:
-        executor_registry = RedisExecutorRegistry(redis)
-        await executor_registry.heartbeat(
-            ExecutorInstance("i-1", "elsewhere", slots=4, busy=1, project="other")
-        )
-        text = (await here.run("status", "nightly")).stdout
-        assert "No executor takes tasks of project default; 1 work for others." in text
-        await executor_registry.heartbeat(ExecutorInstance("i-2", "here", slots=4, busy=3))
-    assert "1 executor (here), 3/4 slots busy" in (await here.run("status", "nightly")).stdout
-    ran = await here.run("status", "nightly", EVAL_REDIS_URL="redis://127.0.0.1:1")
-    assert ran.exit_code == 0
-    assert "executors not known" in ran.stdout
-    assert "does not answer (connection refused)" in ran.stdout
-
-
 async def test_variants_have_a_row_each(here: Harness) -> None:
     """A batch with two variants has a table with a row for each prompt and target."""
     await here.submit(
@@ -217,87 +181,6 @@ async def test_watch_without_a_terminal_prints_plain_lines(here: Harness) -> Non
     assert ("\x1b" in ran.stdout, ran.exit_code) == (False, 4)
 
 
-async def test_alerts_of_one_view_change_no_exit_code(here: Harness) -> None:
-    """Without coordinator and executors a table names both alerts, each with the command to type."""
-    await here.submit("nightly", ["passed", "queued"])
-    ran = await here.run("status", "nightly", "--alert")
-    assert ran.exit_code == 0
-    assert re.search(
-        r"critical +CoordinatorDown .*No coordinator holds the leader lock", ran.stdout, re.DOTALL
-    )
-    assert re.search(r"critical +AllWorkersDown .*0 executors are alive", ran.stdout, re.DOTALL)
-    assert "→ scoreline worker start" in ran.stdout
-    assert "running 1 of 2 (50.0%)" in ran.stdout
-    *alerts, batch = await here.documents("status", "nightly", "--alert")
-    assert {(each["alert"], each["state"]) for each in alerts} == {
-        ("CoordinatorDown", "firing"), ("AllWorkersDown", "firing"),
-    }  # fmt: skip
-    assert batch["batch_id"] == "nightly"
-    assert "ALERT" not in (await here.run("status", "nightly")).stdout
-
-
-async def test_an_alert_is_reported_when_it_fires_and_when_it_is_over(here: Harness) -> None:
-    """DLQGrowing fires at eleven dead letters, and is over once there are ten."""
-    await here.submit("nightly", [*["dead"] * 11, "queued"])
-    watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--alert"))
-    await until(lambda: here.place.ask(POLLED))
-    await here.place.alter(FEWER)
-    # A view that was being read may not include the change; the next one does.
-    before = await here.place.ask("SELECT clock_timestamp()")
-    for _ in range(2):
-        before = await until(partial(here.place.ask, POLLED_AFTER, before[0][0]))
-    await here.change("nightly", "state = 'paused'")
-    ran = await watching
-    message = "11 evaluations of batch nightly became dead letters."
-    assert f"] ALERT DLQGrowing: {message} → scoreline batch dlq nightly" in ran.stdout
-    assert "] over: DLQGrowing (dead letters)" in ran.stdout
-    assert re.search(r"^\[\d\d:\d\d:\d\d\] running 0 of 12", ran.stdout, re.MULTILINE)
-    assert ("\x1b" in ran.stdout, ran.exit_code) == (False, 4)
-
-
-async def test_an_unreachable_postgres_is_an_alert(here: Harness) -> None:
-    """PostgresDown fires and is over, though no view can be read meanwhile."""
-    await here.submit("nightly", ["passed", "queued"])
-    watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--alert", "--json"))
-    await until(lambda: here.place.ask(POLLED))
-    await here.place.ask(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'scoreline batch'"
-    )
-    await until(lambda: here.place.ask(POLLED))
-    await here.change("nightly", "state = 'cancelled', finished_at = now()")
-    seen = [json.loads(line) for line in (await watching).stdout.splitlines()]
-    states = [each["state"] for each in seen if each.get("alert") == "PostgresDown"]
-    assert states == ["firing", "over"]
-
-
-async def test_list_is_newest_first_and_can_be_filtered(here: Harness) -> None:
-    """The list has status, progress and dead letters, also of external batches."""
-    await here.submit("old", ["passed", "dead"])
-    await here.change("old", f"{OVER}, accepted_at = now() - interval '2 hours', project = 'p'")
-    await here.submit("new", ["queued"])
-    await here.place.store(life(1))
-    await here.change("batch-1", "accepted_at = now() - interval '1 hour'")
-    found = await here.documents("list")
-    assert [(each["batch_id"], each["status"]) for each in found] == [
-        ("new", "running"), ("batch-1", "external"), ("old", "completed"),
-    ]  # fmt: skip
-    assert (found[2]["done"], found[2]["total"], found[2]["pass_rate"], found[2]["dead_letters"]) == (
-        2,
-        2,
-        0.5,
-        1,
-    )
-    assert [each["batch_id"] for each in await here.documents("list", "--status", "external")] == [
-        "batch-1"
-    ]
-    assert [each["batch_id"] for each in await here.documents("list", "--project", "p")] == ["old"]
-    assert len(await here.documents("list", "--limit", "1")) == 1
-    text = (await here.run("list")).stdout
-    assert text.index("new") < text.index("batch-1") < text.index("old")
-    assert "2 h 0 min" in text
-    assert (await here.run("list", "--status", "odd")).exit_code == 2
-
-
 @pytest.mark.parametrize("flags", ["", "--json"])
 @pytest.mark.parametrize(
     ("redirection", "code", "message"),
@@ -324,39 +207,6 @@ async def test_an_external_batch_is_over_when_all_evaluations_ended(here: Harnes
     await here.place.store(life(1))
     ran = await here.run("status", "batch-1", "--watch", "--json")
     assert (ran.exit_code, json.loads(ran.stdout)["status"]) == (0, "external")
-
-
-async def test_dead_letters_are_listed_with_reason_and_retry_command(here: Harness) -> None:
-    """Each has kind, message, attempt and case; escape sequences in messages take no effect."""
-    await here.submit("nightly", ["passed", "dead", "timed_out"])
-    letters = {each["evaluation_id"]: each for each in await here.documents("dlq", "nightly")}
-    assert set(letters) == {"nightly.00000002", "nightly.00000003"}
-    dead, late = letters["nightly.00000002"], letters["nightly.00000003"]
-    assert (dead["case_id"], dead["kind"], dead["message"]) == ("case-2", "permanent", "no such model")
-    assert (late["kind"], late["message"]) == ("timed_out", "the task limit of 60 s passed")
-    await here.place.alter(
-        "UPDATE scorecards SET error = %s WHERE evaluation_id = 'nightly.00000002'",
-        json.dumps({"kind": "permanent", "message": WILD}),
-    )
-    ran = await here.run("dlq", "nightly", "--limit", "1")
-    assert ran.exit_code == 0
-    assert "2 dead letters: 1 permanent, 1 timed_out" in ran.stdout
-    assert "… and 1 more" in ran.stdout
-    assert "scoreline batch retry nightly\n" in ran.stdout
-    assert "scoreline batch retry nightly --only nightly.0000000" in ran.stdout
-    assert "\x1b" not in (await here.run("dlq", "nightly")).stdout
-    await here.submit("fine", ["passed"])
-    assert "fine has no dead letters." in (await here.run("dlq", "fine")).stdout
-
-
-async def test_the_message_of_a_dead_letter_is_shown_with_its_advice(here: Harness) -> None:
-    """A long message is not cut before the advice at its end."""
-    await here.submit("nightly", ["dead"])
-    await here.place.alter(
-        "UPDATE scorecards SET error = %s WHERE evaluation_id = 'nightly.00000001'",
-        json.dumps({"kind": "no_sandbox", "message": f"{'there is no sandbox, ' * 8}install-bubblewrap"}),
-    )
-    assert "install-bubblewrap" in (await here.run("dlq", "nightly")).stdout
 
 
 @pytest.mark.parametrize("command", [("status",), ("dlq",), ("export", "-o", "-"), ("compare", "nightly")])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scoreline.reports.pass_rate import PassRate, batch_pass_rate
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
-from tests.unit.scoreline.reports.test_batch_status import NOW, make_snapshot
+from tests.unit.scoreline.reports.snapshots import NOW, make_snapshot
 
 UNSCORED = '{"evaluators": []}'
 counts = st.integers(0, 1_000)

@@ -36,3 +36,6 @@ async def refused(plan: Plan) -> str:
     with pytest.raises(CommandError) as caught:
         await submitted(plan)
     return str(caught.value)
+
+
+TWO = [{"id": "a", "input": "x", "expected": "1"}, {"id": "b", "input": "y", "expected": "2"}]

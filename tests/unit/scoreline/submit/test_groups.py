@@ -4,14 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from coordinator.submission import Recall, SerialPlace
-from eventlog.payloads import Case
-from scoreline.submit.group_fields import GroupFieldReader
-from scoreline.submit.groups import DisjointGroups, EvaluationNumbering, SerialLinker
 from tests.unit.scoreline.submit.submission_harness import plan_of, refused, submitted
 
 
@@ -88,49 +81,6 @@ async def test_groups_that_share_a_case_are_one(tmp_path):
     }
 
 
-GROUP_FIELDS = st.fixed_dictionaries(
-    {},
-    optional={
-        "serial": st.booleans(),
-        "conversation": st.sampled_from("abc"),
-        "store_output_as": st.sampled_from(["x", "y"]),
-        "input": st.sampled_from(["i", "{x}", "{x} {y}"]),
-    },
-)
-
-
-@given(st.lists(GROUP_FIELDS, max_size=12))
-def test_tied_cases_form_one_chain(rows):
-    """Of two cases that share a tie the later waits for the earlier, and for all it recalls."""
-    reading, ties = GroupFieldReader([frozenset()]), DisjointGroups()
-    marked = [reading.next(Case(id="c", input=row.get("input", "i"), metadata=row)) for row in rows]
-    for marks in marked:
-        ties.join(marks.keys)
-    sequencing, grid = SerialLinker(ties), EvaluationNumbering(targets=1, prompts=1, repetitions=1)
-    before: dict[int, set[int]] = {}
-    for number, marks in enumerate(marked, 1):
-        links = sequencing.next(number, marks)
-        place = links.place(grid, 0, 1) if links else None
-        before[number] = {place.follows, *before[place.follows]} if place else set()
-        tied = {n for n, earlier in enumerate(marked[: number - 1], 1) if {*earlier.keys} & {*marks.keys}}
-        assert tied <= before[number]
-        assert (
-            {recall.number for recall in place.recalls} <= before[number] if place else not any(marks.uses)
-        )
-
-
-async def test_a_case_that_depends_on_an_answer_has_no_cache_key(tmp_path):
-    """A prompt that is not known yet can't be looked up; one that only waits can."""
-    rows: list[dict[str, Any]] = [
-        {"serial": True},
-        {"serial": True},
-        {"conversation": 1},
-        {"conversation": 1},
-    ]
-    made = await submitted(plan_of(tmp_path, [{"input": "i", **row} for row in rows], cache=True))
-    assert [bool(each.cache_key) for each in made] == [True, True, True, False]
-
-
 async def test_cases_left_out_leave_no_gap(tmp_path):
     """Numbers are positions in the submission: cases that the tags leave out do not count."""
     rows = [
@@ -140,17 +90,3 @@ async def test_cases_left_out_leave_no_gap(tmp_path):
         {"serial": True, "tags": ["x"]},
     ]
     assert await places(tmp_path, rows, tag=["x"]) == {3: SerialPlace(1)}
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"serial": 3}, "`serial` must be true or false"),
-        ({"conversation": [1]}, "`conversation` must be a text"),
-        ({"store_output_as": "a b"}, "`store_output_as` must be a name"),
-        ({"store_output_as": "input"}, "can't be 'input'"),
-    ],
-)
-async def test_an_invalid_group_field_is_refused(tmp_path, row, message):
-    """Group fields are checked like every other field."""
-    assert message in await refused(plan_of(tmp_path, [{"input": "i"}, {"input": "i", **row}]))

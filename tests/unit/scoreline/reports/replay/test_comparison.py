@@ -4,21 +4,13 @@ import pytest
 
 from eventlog import payloads as p
 from scoreline.command_error import CommandError
-from scoreline.reports.replay.attempt_result import result
 from scoreline.reports.replay.comparison import HistoryComparison, compare, sides
 from scoreline.reports.replay.history import EvaluationHistory
-from tests.builders import event, history
+from tests.builders import history
 from tests.replaying import Scene
+from tests.unit.scoreline.reports.replay.compared_histories import stored_history
 
 LIFE = "queued provisioning running responded scored completed"
-
-
-async def stored_history(*events: p.AnyPayload | str, evaluation_id: str = "one") -> EvaluationHistory:
-    """Return the history of an evaluation with one attempt, all of it stored."""
-    scene = Scene(evaluation_id=evaluation_id)
-    scene.arrive(*(event(data, evaluation_id=evaluation_id, sequence=n) for n, data in enumerate(events)))
-    await scene.store()
-    return scene.replayed()
 
 
 async def retried() -> EvaluationHistory:
@@ -100,12 +92,3 @@ async def test_an_attempt_against_a_whole_evaluation_takes_its_last_attempt():
     assert [side.attempt for side in sides((replayed, None), (replayed, 1))] == [2, 1]
     with pytest.raises(CommandError, match="no other attempt"):
         sides((other, None), (other, 1))
-
-
-async def test_the_result_of_a_retried_attempt_has_its_answer():
-    """Tokens and output of a recorded answer count, though the attempt has no verdict."""
-    replayed = await stored_history("queued", "provisioning", "running", "responded", "retrying")
-    came_to = result(replayed)
-    assert (came_to.tokens, came_to.output, came_to.verdict) == (8, "4", None)
-    assert came_to.error is not None
-    assert came_to.error.startswith("transient: the model looked away")

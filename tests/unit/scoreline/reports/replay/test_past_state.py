@@ -10,23 +10,13 @@ from hypothesis import given, settings
 
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from scoreline.reports.replay.moment import NoSuchMoment, parse_moment
+from scoreline.reports.replay.moment import parse_moment
 from scoreline.reports.replay.past_state import cut
 from scoreline.reports.replay.timeline_entry import EntryDisposition
 from tests.builders import event, history
 from tests.replaying import Scene, TimedWorld, dispositions
 from tests.storing import store_badly
-
-LIFE = "queued provisioning running responded scored completed"
-
-
-async def reordered() -> Scene:
-    """Return a scene with arrivals 0 3 2 1 5 4, a second apart, all stored."""
-    scene = Scene()
-    events = history(LIFE)
-    scene.arrive(*(events[n] for n in (0, 3, 2, 1, 5, 4)), pace=1)
-    await scene.store()
-    return scene
+from tests.unit.scoreline.reports.replay.past_histories import LIFE, reordered
 
 
 async def bridged() -> Scene:
@@ -129,20 +119,6 @@ async def test_garbage_counts_as_an_arrival_and_changes_nothing():
     replayed, then = cut(scene.replayed(), 2)
     assert (then.cursor.phase, [bad.reason for bad in replayed.refusals]) == (Phase.QUEUED, ["garbage"])
     assert [line.disposition for line in cut(scene.replayed(), 4)[0].lines][-1] is EntryDisposition.CONFLICT
-
-
-@pytest.mark.parametrize("number", [0, 7, 1_000_000])
-async def test_a_number_out_of_range_is_rejected_with_the_range(number: int):
-    """The message has the valid range of entries."""
-    with pytest.raises(NoSuchMoment, match="1 to 6"):
-        cut((await reordered()).replayed(), number)
-
-
-async def test_a_time_before_the_first_arrival_is_rejected():
-    """The message has the time of the first arrival."""
-    replayed = (await reordered()).replayed()
-    with pytest.raises(NoSuchMoment, match="the first entry came at"):
-        cut(replayed, datetime(2000, 1, 1, tzinfo=UTC))
 
 
 async def test_a_time_of_day_past_midnight_belongs_to_the_next_day():

@@ -2,18 +2,13 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 
-from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.errors import DatasetError, RowError
 from scoreline.submit.datasets.rows import file_rows
+from tests.unit.scoreline.submit.datasets.case_files import ROWS, refused, unreadable, written
 
-ROWS = [
-    {"id": "a", "input": "1 + 1", "expected": "2", "level": "easy"},
-    {"id": "b", "input": "2 + 2", "expected": "4", "level": "hard"},
-]
 TEXTS = {
     "cases.jsonl": "\n".join(map(json.dumps, ROWS)),
     "cases.ndjson": "\n\n".join(map(json.dumps, ROWS)) + "\n",
@@ -22,25 +17,6 @@ TEXTS = {
     "cases.yaml": "- {id: a, input: 1 + 1, expected: '2', level: easy}\n"
     "- id: b\n  input: 2 + 2\n  expected: '4'\n  level: hard\n",
 }
-
-
-def written(folder: Path, name: str, text: str | bytes) -> Path:
-    body = text if isinstance(text, bytes) else text.encode()
-    path = folder / name
-    path.write_bytes(gzip.compress(body) if name.endswith(".gz") else body)
-    return path
-
-
-def refused(path: Path, columns: Columns | None = None) -> RowError:
-    with pytest.raises(RowError) as caught:
-        list(file_rows(path, columns))
-    return caught.value
-
-
-def unreadable(path: Path, columns: Columns | None = None) -> str:
-    with pytest.raises(DatasetError) as caught:
-        list(file_rows(path, columns))
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "marked"])
@@ -129,30 +105,3 @@ def test_an_oversized_row_is_refused_before_it_fills_the_memory(tmp_path, name):
         "a.yaml": f"- input: {long}\n",
     }[name]
     assert "longer than 2 MB" in refused(written(tmp_path, name, text)).reason
-
-
-def test_records_of_a_document_are_found_by_a_dotted_path(tmp_path):
-    """The list of rows may be anywhere in a JSON or YAML document."""
-    document = {"about": {"lists": [[1]]}, "data": {"rows": ROWS, "more": 1}}
-    for name in ("a.json", "a.yaml"):
-        path = written(tmp_path, name, json.dumps(document))
-        assert [row.case.id for row in file_rows(path, Columns(records="data.rows"))] == ["a", "b"]
-        assert "records" in unreadable(path)
-        assert "there is no list of rows" in unreadable(path, Columns(records="data.lines"))
-    path = written(tmp_path, "a.json", json.dumps(document))
-    assert "'about.lists', 'data.rows'" in unreadable(path, Columns(records="rows"))
-    assert "every line is a row" in unreadable(written(tmp_path, "a.jsonl", "{}"), Columns(records="rows"))
-
-
-def test_dates_in_yaml_stay_text(tmp_path):
-    """A value without a JSON type stays text."""
-    (row,) = file_rows(written(tmp_path, "a.yaml", "- input: 2024-01-31\n"))
-    assert row.case.input == "2024-01-31"
-
-
-def test_cells_of_a_table_are_parsed(tmp_path):
-    """An empty expected value is none, and tags and metadata may be JSON."""
-    text = 'input,expected,tags,metadata\nx,,"a, b","{""level"": 3}"\ny,1,"[""c""]",\n'
-    first, second = file_rows(written(tmp_path, "a.csv", text))
-    assert (first.case.expected, first.tags, first.case.metadata["level"]) == (None, ("a", "b"), 3)
-    assert (second.case.expected, second.tags) == ("1", ("c",))

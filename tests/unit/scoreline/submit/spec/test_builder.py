@@ -9,7 +9,7 @@ from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.sources import FileSource, ImportedSource, SyntheticSource
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
-from scoreline.submit.spec.plan import Plan
+from tests.unit.scoreline.submit.spec.spec_files import planned, refused
 
 WHOLE = """\
 name: nightly
@@ -31,20 +31,6 @@ cache: true
 max_duration: 1h30m
 min_pass_rate: 0.9
 """
-
-
-def planned(folder: Path, text: str | None = None, **flags) -> Plan:
-    path = None
-    if text is not None:
-        path = folder / "scoreline.yaml"
-        path.write_text(text)
-    return make_plan(path, flags, folder=Path("/elsewhere"))
-
-
-def refused(folder: Path, text: str | None = None, **flags) -> str:
-    with pytest.raises(SpecError) as caught:
-        planned(folder, text, **flags)
-    return str(caught.value)
 
 
 def test_every_key_has_its_meaning(tmp_path):
@@ -122,48 +108,6 @@ def test_the_dataset_itself_may_hold_the_answers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("evalutor: exact", "there is no key `evalutor`; did you mean `evaluator`?"),
-        ("workers: 3", "it is a flag only, --workers"),
-        ("limit: many", "`limit` must be a whole number from 1 to 1000000000; this is a text"),
-        ("limit: 0", "0 is not"),
-        ("repetitions: true", "this is true or false"),
-        ("cache: 1", "`cache` must be true or false, this is a number"),
-        ("timeout: soon", "`timeout` must be seconds, or a time such as 90s"),
-        ("timeout: 8d", "at most 7 days"),
-        ("min_pass_rate: 90", "`min_pass_rate` must be a number from 0 to 1"),
-        ("mode: real", "`mode` must be simulated, not 'real'"),
-        ("tags: [a, [b]]", "`tags` must be a text, this is a list"),
-        ("prompts: []", "must not be an empty list"),
-        ("prompt: [a]\nprompts: [b]", "are the same key"),
-        ("name: a\nname: b", "'name' is there twice; first in line 3"),
-        ("evaluator: exakt", "did you mean 'exact'?"),
-        ("evaluator: {type: numeric, tolerence: 1}", "did you mean 'tolerance'?"),
-        ("evaluators: [exact, exact]", "2 evaluators are called 'exact'"),
-        ("evaluator: 3", "`evaluator` must be a text or a mapping with a `type`"),
-    ],
-)
-def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, message):
-    """An unknown key, a wrong type and a value out of bounds are each one sentence with the line."""
-    complaint = refused(tmp_path, f"dataset: a.jsonl\ntarget: simulated\n{line}\n")
-    assert message in complaint
-    assert f"scoreline.yaml, line {3 + line.count(chr(10))}: " in complaint
-    assert complaint.count("\n") == 0
-
-
-def test_keys_within_keys_have_lines_too(tmp_path):
-    """Mappings of datasets and lists of targets are checked as strictly as the top."""
-    text = (
-        "dataset:\n  path: a.json\n  recods: x\ntargets:\n- simulated\n- {type: simulated, pass_rat: 1}\n"
-    )
-    assert "line 3: there is no key `recods`; did you mean `records`?" in refused(tmp_path, text)
-    assert "line 6: the simulated target has no option 'pass_rat'" in refused(
-        tmp_path, text.replace("recods", "records")
-    )
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "the file is empty"),
@@ -180,12 +124,6 @@ def test_keys_within_keys_have_lines_too(tmp_path):
 def test_an_invalid_spec_is_refused_whole(tmp_path, text, message):
     """A file that is not a spec, or lacks a required key, is an error with the reason."""
     assert message in refused(tmp_path, text)
-
-
-def test_a_wrong_flag_is_named_as_it_was_typed(tmp_path):
-    """An error of a flag names the flag, because flags have no lines."""
-    assert refused(tmp_path, mode="simulated", max_duration="x").startswith("--max-duration: ")
-    assert refused(tmp_path, mode="simulated", records="x").startswith("--records: ")
 
 
 @pytest.mark.parametrize(

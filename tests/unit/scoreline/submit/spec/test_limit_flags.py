@@ -1,40 +1,14 @@
 """Limits and budgets in a spec, in flags and in settings, and which targets are metered because of them."""
 
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
-from domain.batch_spec import BatchSpec, Limits, Options, TargetSpec
-from executor import registry
-from executor.contract import ExecutionEnvironment, Metered
-from executor.lanes.assignment import BatchContext, limits_on
-from executor.lanes.contract import LaneLimit
-from scoreline.settings import RateLimitMode, SettingsError, load_settings
+from domain.batch_spec import Limits
+from scoreline.settings import load_settings
 from scoreline.submit.spec.builder import make_plan
-from scoreline.submit.spec.errors import SpecError
 from scoreline.submit.spec.limit_flags import split_limit_flags
-from scoreline.submit.spec.plan import Plan
-
-SPEC = "dataset: a.jsonl\ntargets: [simulated, {type: recorded, path: b.jsonl}]\nevaluators: [exact]\n"
-
-
-def planned(folder: Path, more: str = "", made: Limits | None = None, **flags) -> Plan:
-    path = folder / "scoreline.yaml"
-    path.write_text(SPEC + more)
-    return make_plan(path, flags, folder=folder, limits=made or Limits())
-
-
-def refused(folder: Path, more: str = "", **flags) -> str:
-    with pytest.raises(SpecError) as caught:
-        planned(folder, more, **flags)
-    return str(caught.value)
-
-
-def test_a_second_document_is_refused(tmp_path):
-    """Its content would be ignored silently."""
-    assert "a second document begins with `---`" in refused(tmp_path, "---\nname: other\n")
-    assert planned(tmp_path, "...\n").batch.evaluators
+from tests.unit.scoreline.submit.spec.limited_specs import planned, refused
 
 
 def test_limits_are_taken_one_by_one_from_flags_then_the_file_then_settings(tmp_path):
@@ -97,15 +71,6 @@ def test_a_wrong_flag_is_named_as_it_was_typed(tmp_path, flags, typed):
     assert refused(tmp_path, **flags).startswith(f"{typed}: ")
 
 
-def test_with_a_limit_every_called_target_is_metered(tmp_path):
-    """Recorded answers need no call, so they are not metered; without a limit no target is."""
-    assert [each.is_metered for each in planned(tmp_path).batch.targets] == [False, False]
-    for limits in ("{rpm: 60}", "{tpm: 60}", "{max_concurrency: 2}", "{delay: 1}"):
-        batch = planned(tmp_path, f"limits: {limits}\n").batch
-        assert [each.is_metered for each in batch.targets] == [True, False]
-        assert [each.is_metered for each in batch.evaluators] == [False]
-
-
 LIMITED = """
 evaluators:
   - {type: contains, value: x, name: judge, rate_limits: {max_concurrency: 3, delay: 2s}}
@@ -130,19 +95,6 @@ def test_a_target_a_judge_and_an_account_have_limits_of_their_own(tmp_path):
     assert all(each.is_metered for each in batch.evaluators)
 
 
-def test_the_most_specific_limit_of_each_kind_is_declared_with_its_origin():
-    """A target's limit precedes its account's, and an account's precedes the batch's."""
-    target = TargetSpec("openai", "gpt", is_metered=True, rate_limits=Limits(rpm=1))
-    accounts = {"openai": Limits(rpm=2, tpm=20), "openai:acct": Limits(tpm=30), "anthropic": Limits(rpm=4)}
-    limits = Limits(rpm=5, tpm=50, max_concurrency=5)
-    place = BatchContext("b-1", BatchSpec("b", (target,), limits=limits, accounts=accounts))
-    assert list(limits_on("openai:acct:gpt-4o", target, place)) == [
-        LaneLimit("b-1 targets.gpt", rpm=1),
-        LaneLimit("b-1 accounts.openai:acct", tpm=30),
-        LaneLimit("b-1 limits", max_concurrency=5),
-    ]
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -165,43 +117,3 @@ def test_a_limit_typed_for_a_name_that_is_not_there_is_refused(tmp_path):
         "--rpm-limit: no target or evaluator is named 'gpt'; there are: simulated, recorded:b.jsonl, exact"
     )
     assert "`rate_limits.rpm` must be a number" in refused(tmp_path, named_limits={"exact": {"rpm": "x"}})
-
-
-class _Counted:
-    """A type of targets and of evaluators that is always metered."""
-
-    needs_expected = False
-
-    def check(self, options: Options) -> None:
-        pass
-
-    def lane(self, _options: Options, _surroundings: ExecutionEnvironment) -> str | None:
-        return "provider"
-
-    def tokens(self, _options: Options) -> float:
-        return 1.0
-
-
-def test_a_metered_type_is_metered_without_a_limit(tmp_path, monkeypatch):
-    """This holds for targets and for judges."""
-    for kind in (registry.TARGETS, registry.EVALUATORS):
-        monkeypatch.setitem(kind.builtin, "counted", f"{__name__}:COUNTED")
-    assert isinstance(COUNTED, Metered)
-    batch = planned(tmp_path, target=["counted", "simulated"], evaluator=["counted", "exact"]).batch
-    assert [each.is_metered for each in batch.targets] == [True, False]
-    assert [each.is_metered for each in batch.evaluators] == [True, False]
-
-
-COUNTED = _Counted()
-
-
-def test_settings_of_rate_limits():
-    """Each setting has its default and its bounds."""
-    made = load_settings({})
-    assert (made.rate_limit_mode, made.limits) == (RateLimitMode.DISTRIBUTED, Limits())
-    assert (made.rate_limit_breaker_failures, made.rate_limit_breaker_seconds, made.prices) == (5, 30, None)
-    made = load_settings({"EVAL_RATE_LIMIT_MODE": "per_worker", "EVAL_PRICES": "prices.yaml"})
-    assert (made.rate_limit_mode, made.prices) == (RateLimitMode.PER_WORKER, Path("prices.yaml"))
-    for name, value in (("RPM", "0"), ("MODE", "alone"), ("BREAKER_FAILURES", "0"), ("DELAY", "-1")):
-        with pytest.raises(SettingsError, match=f"EVAL_RATE_LIMIT_{name}"):
-            load_settings({f"EVAL_RATE_LIMIT_{name}": value})

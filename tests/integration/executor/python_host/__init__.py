@@ -1,0 +1,1 @@
+"""Tests of `executor/python_host`."""
