@@ -34,6 +34,11 @@ FLAKY = (
     "name: flaky\nmode: simulated\nlimit: 64\nretries: 1\ntarget: {type: simulated, transient_rate: 1}\n"
 )
 
+PAID = "dataset: cases.jsonl\ntarget: anthropic/claude-haiku-4-5\nevaluator: exact\n"
+CASES = "".join(
+    f'{{"id": "{number}", "input": "{number}", "expected": "{number}"}}\n' for number in range(800)
+)
+
 ON_CAPITALS = "--dataset capitals.jsonl --evaluator exact --workers 1"
 
 FILES: dict[str, dict[str, str]] = {
@@ -43,6 +48,7 @@ FILES: dict[str, dict[str, str]] = {
         "scoreline.yaml": "dataset: capitals.jsonl\ntarget: python:app:answer\nevaluator: exact\n",
     },
     "docs/how-to/pause-resume-retry.md": {"flaky.yaml": FLAKY},
+    "docs/how-to/budgets.md": {"cases.jsonl": CASES, "paid.yaml": PAID, "app.py": REFUSED},
     "docs/how-to/compare.md": {"capitals.jsonl": CAPITALS, "app.py": APP, "once.jsonl": ONCE},
     "docs/reference/results.md": {"capitals.jsonl": CAPITALS, "app.py": APP},
     "docs/reference/spec.md": {
@@ -86,9 +92,6 @@ NOT_RUN: dict[str, str] = {
     "docs/how-to/operations.md": "tests/acceptance/test_alerts.py and tests/alerts run these commands",
     "docs/how-to/replay.md": "tests/acceptance/test_replay_document.py runs its screens",
     "docs/how-to/custom-targets.md": "needs an installed package; test_guides.py runs its code",
-    "docs/how-to/budgets.md": (
-        "tests/acceptance/test_budgets.py and test_providers.py run these; the figures depend on the moment"
-    ),
     "docs/how-to/provider-batches.md": LONG_RUN,
     "docs/how-to/fleet.md": "names servers that are not here; tests/acceptance/test_fleet.py runs a fleet",
     "docs/tutorials/first-ten-minutes.md: make demo                           # in the clone: installs"
