@@ -1,45 +1,26 @@
-"""The testing plan of provider-aware scheduling, item by item: what it requires, tested on Scoreline.
-
-The first five are about the scheduler: executors that ask lanes, in virtual time. The others are about a
-batch as a whole. Where Scoreline promises more than the plan asks for, the sentence names it.
-"""
+"""Executors that acquire lanes, in virtual time: what starts, what waits and what is cancelled."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from coordinator import decisions
-from coordinator.attempts import AttemptFactory
-from coordinator.submission import Recall, SerialPlace
 from domain.batch_spec import TargetSpec
-from eventlog import payloads as p
-from eventlog.lifecycle import ENDED, Phase
-from eventlog.timeline import Cursor
 from executor.contract import RateLimited, TargetReply, TargetRequest
 from executor.lanes.contract import BlockedBy, CallOutcome, LanePolicy
 from executor.lanes.permits import LaneUse
-from projections.folds.change import EvaluationRow
-from projections.ledger.contract import EvaluationState
 from taskqueue.batch_registry import BatchState
 from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Task
-from tests.builders import BATCH, EVALUATION, START, history
-from tests.storing import World
+from tests.builders import BATCH
 from tests.unit.executor.harness import ANSWER, SETTINGS, Harness, hang, virtually
 from tests.unit.executor.lanes.test_client import MODEL, filled, harness_with
 from tests.unit.executor.lanes.test_lane import Lane
-from tests.unit.scoreline.submit.submission_harness import plan_of, submitted
 from tests.waiting import until
 
 OTHER = TargetSpec("fake", "other", is_metered=True)
-
-
-# -- the scheduler
 
 
 @virtually
@@ -142,39 +123,6 @@ async def test_an_abort_stops_new_starts_and_cancels_in_flight_tasks():
     assert lanes.outcomes()[CallOutcome.ABANDONED] == SETTINGS.slots
 
 
-# -- the flow of a batch
-
-
-async def test_serial_cases_keep_their_order_and_others_need_not_wait_for_them(tmp_path: Path):
-    """The plan runs serial cases first; here each follows the one before it, beside all that is free."""
-    rows = [{"serial": True}, {}, {"serial": True}, {}]
-    assert await places(tmp_path, rows) == [None, None, SerialPlace(1), None]
-
-
-async def test_conversations_and_stored_outputs_are_serial(tmp_path: Path):
-    """The plan forces the whole run to be serial; here only those who share something, each group apart."""
-    rows = [
-        {"conversation": "a"},
-        {"store_output_as": "city"},
-        {"conversation": "a"},
-        {"input": "What is in {city}?"},
-        {},
-    ]
-    assert await places(tmp_path, rows) == [
-        None,
-        None,
-        SerialPlace(1, (Recall(1),)),
-        SerialPlace(2, (Recall(2, "city"),)),
-        None,
-    ]
-
-
-async def places(folder: Path, rows: Sequence[Mapping[str, object]]) -> list[SerialPlace | None]:
-    """Return which case each case follows, and what it recalls."""
-    plan = plan_of(folder, [{"input": "i", **row} for row in rows])
-    return [each.serial for each in await submitted(plan)]
-
-
 @virtually
 async def test_a_resumed_batch_skips_what_has_completed():
     """Should the task of a completed evaluation come back, its target is not called; the others are."""
@@ -189,43 +137,3 @@ async def test_a_resumed_batch_skips_what_has_completed():
         await until(harness.is_drained)
     assert [question.evaluation_id for question in harness.target.asked] == ["done", "open"]
     assert (await harness.story("done")).count("completed") == 1
-
-
-@pytest.mark.parametrize("phase", Phase)
-def test_the_end_of_a_batchs_time_gives_the_unprocessed_timeouts_and_leaves_the_rest(phase: Phase):
-    """Every evaluation that has not ended gets a time-out of its own; what has ended stays as it is."""
-    ending = p.TimedOut(limit="batch", seconds=60.0)
-    decide = decisions.end(lambda _: AttemptFactory("coordinator", START, "epoch"), ending)
-    row = EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), Cursor(1, 2, phase))
-    logged = {event.key: event for event in history("queued provisioning running")}
-    opening = decide(EvaluationState(row, "epoch", published=True), logged)
-    recorded = [each.data for each in opening.events] if opening else []
-    assert recorded == ([] if phase in ENDED else [ending])
-
-
-async def test_progress_and_totals_stay_consistent_whatever_the_order():
-    """Ends come in any order: at each moment the parts sum up to the total, and to all in the end."""
-    world = World()
-    ids = [f"{BATCH}.{number:08}" for number in range(1, 7)]
-    words = ["completed", "failed", "timed_out", "completed", "failed", "completed"]
-    for key in ids:
-        world.xadd(*history("queued provisioning running", evaluation_id=key))
-    storage = world.storage()
-    await storage.store(ids)
-    for number in (5, 0, 3, 1, 4, 2):
-        story = f"queued provisioning running {words[number]}"
-        world.xadd(history(story, evaluation_id=ids[number])[-1])
-        await storage.process([ids[number]])
-        assert totals(world)[0] == 6
-    assert totals(world) == (6, 3, 2, 1)
-
-
-def totals(world: World) -> tuple[int, int, int, int]:
-    """Sum up the counters of all shards: of all, and of those that completed, failed and timed out."""
-    parts = list(world.tables.progress.values())
-    return (
-        sum(each.total for each in parts),
-        sum(each.completed for each in parts),
-        sum(each.failed for each in parts),
-        sum(each.timed_out for each in parts),
-    )

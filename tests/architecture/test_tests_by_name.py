@@ -1,0 +1,148 @@
+"""A module's tests are found by its name: `tests/*/<package>/test_<module>.py`, or `test_<module>_<topic>.py`.
+
+Only modules that decide something count: types, protocols, constants and straight calls have no test of
+their own.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+import pytest
+
+from tests.vocabulary import product_sources
+
+ROOT = Path(__file__).parents[2]
+DECISIONS = (
+    *(ast.If, ast.IfExp, ast.Match, ast.For, ast.AsyncFor, ast.While, ast.Try),
+    *(ast.BoolOp, ast.Compare, ast.comprehension),
+)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+IMPLEMENTATIONS = {
+    "eventlog/memory": "eventlog/log",
+    "executor/lanes/memory": "executor/lanes/contract",
+    "executor/lanes/redis_lanes": "executor/lanes/contract",
+    "projections/ledger/memory": "projections/ledger/contract",
+    "projections/ledger/memory_batches": "projections/ledger/contract",
+    "projections/ledger/opening_rows": "projections/ledger/contract",
+    "projections/ledger/postgres": "projections/ledger/contract",
+    "projections/ledger/provider_batches_memory": "projections/ledger/provider_batches",
+    "projections/ledger/provider_batches_postgres": "projections/ledger/provider_batches",
+    "projections/store/binary_copy": "projections/store/contract",
+    "projections/store/memory": "projections/store/contract",
+    "projections/store/postgres": "projections/store/contract",
+    "taskqueue/budget/account": "taskqueue/budget/contract",
+    "taskqueue/budget/memory": "taskqueue/budget/contract",
+    "taskqueue/budget/redis_budgets": "taskqueue/budget/contract",
+}
+"""Modules that a conformance suite tests, by the module of their contract."""
+THROUGH_CALLERS = """
+coordinator: app attempt_opening reconciler script_loader telemetry
+coordinator/provider_batches: builder collector context memory outcomes poll_schedule requests
+coordinator/provider_batches: result_reader settings submitter
+docs: site_hooks
+domain: eligibility template
+eventlog: characters key_quarantine keys redacted_payloads scripts secret_sources states tasks telemetry
+executor: ack_buffer contract eligible_batches heartbeat options outage scheduler scoring settings
+executor: short_forms target_call
+executor/budget: admission billable_calls task_budget
+executor/evaluators: code_driver contains cpu_limit exact extract llm_verdict match_script numeric regex
+executor/evaluators: simulated
+executor/lanes: breaker permits state telemetry views
+executor/sandbox: bubblewrap_status container engine job telemetry
+executor/targets: connections headers model_calls model_faults model_options programs special_addresses
+executor/targets: telemetry
+grafana/pages: addresses ordering
+projections/database: connection
+projections/queries: batch_status batch_summary batches evaluation_history export monitoring
+projections/queries: provider_batches quarantine results
+projections/sql: timestamps
+projections/verification: pages
+scoreline: formatting startup_interrupt
+scoreline/cli: batch_options batch_reports batch_run coordinator fork_server provider_sim replay sandbox
+scoreline/cli: switches trace worker
+scoreline/local: fleet process_log readiness redis_scripts run_pause servers
+scoreline/local/demo: run
+scoreline/local/embedded: locks server server_spec status valkey wheels
+scoreline/local/observe: run unordered_writer workload
+scoreline/observability: metrics span_files thresholds
+scoreline/observability/alerts: definition promql rules
+scoreline/provider_sim: anthropic_requests batch_requests control faults http_messages models
+scoreline/provider_sim: openai_requests replies routes run schemas settings simulator stats
+scoreline/reports: batch_view budgets checks compare_text export_file export_parquet labels
+scoreline/reports: provider_batches quarantine rendered_prompt report_text sandbox_report screen table
+scoreline/reports/alerts: alert checks table window
+scoreline/reports/audit: unfinished
+scoreline/reports/replay: comparison_text document event_text exchange follow_updates gaps grid history
+scoreline/reports/replay: sources summary_text timeline_entry
+scoreline/servers: connection
+scoreline/submit: batch_control interpreter preflight preflight_calls preflight_cases
+scoreline/submit/datasets: columns sources
+scoreline/submit/spec: components keys
+storage_worker: health maintenance metrics pass_results
+taskqueue: refusals telemetry
+taskqueue/budget: estimates
+"""
+"""Modules that are tested only through their callers, by package; the table may only shrink."""
+
+
+def decides(source: str) -> bool:
+    """Whether a function of a module has a branch, a loop or a comparison."""
+    functions = (each for each in ast.walk(ast.parse(source)) if isinstance(each, FUNCTIONS))
+    return any(isinstance(part, DECISIONS) for function in functions for part in ast.walk(function))
+
+
+def modules() -> Iterator[str]:
+    """List the modules that decide something, as paths without their suffix."""
+    for path in product_sources():
+        if PurePath(path).parts[0] != "bench" and not PurePath(path).stem.startswith("__"):
+            if decides((ROOT / path).read_text(encoding="utf-8")):
+                yield str(PurePath(path).with_suffix(""))
+
+
+def test_files(package: PurePath) -> set[str]:
+    """List the topics of the test files of a package, in any suite."""
+    return {path.stem.removeprefix("test_") for path in ROOT.glob(f"tests/*/{package}/test_*.py")}
+
+
+test_files.__test__ = False  # type: ignore[attr-defined]  # it is no test
+
+
+def has_tests(module: str) -> bool:
+    """Whether a file is named by a module, and not by a longer name of another."""
+    path = PurePath(module)
+    longer = {each.stem for each in (ROOT / path.parent).glob(f"{path.name}_*.py")}
+    return any(
+        topic == path.name or (topic.startswith(f"{path.name}_") and not names_one_of(topic, longer))
+        for topic in test_files(path.parent)
+    )
+
+
+def names_one_of(topic: str, names: set[str]) -> bool:
+    """Whether a topic is that of one of these modules."""
+    return any(topic == name or topic.startswith(f"{name}_") for name in names)
+
+
+def through_callers() -> set[str]:
+    """Read the table of modules that have no tests by their name."""
+    rows = (line.split(": ") for line in THROUGH_CALLERS.strip().splitlines())
+    return {f"{package}/{name}" for package, names in rows for name in names.split()}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("X = [1 for _ in '12']", False),
+        ("def f(x):\n    return g(x)", False),
+        ("def f(x):\n    return x or 1", True),
+    ],
+)
+def test_only_functions_that_decide_need_tests(source: str, expected: bool) -> None:
+    """Constants and straight calls do not."""
+    assert decides(source) == expected
+
+
+def test_the_tests_of_a_module_are_found_by_its_name() -> None:
+    """A new module has tests of its name; one of the table that has got them is taken off it."""
+    missing = {module for module in modules() if not has_tests(IMPLEMENTATIONS.get(module, module))}
+    assert sorted(missing) == sorted(through_callers())
