@@ -1,4 +1,4 @@
-"""A module's tests are found by its name: `tests/*/<package>/test_<module>.py`, or `test_<module>_<topic>.py`.
+"""A module's tests are found by its name: `tests/*/<package>/test_<module>.py` or `test_<module>_*.py`.
 
 Only modules that decide something count: types, protocols, constants and straight calls have no test of
 their own.
@@ -38,20 +38,16 @@ IMPLEMENTATIONS = {
 """Modules that a conformance suite tests, by the module of their contract."""
 THROUGH_CALLERS = """
 coordinator: app attempt_opening reconciler script_loader telemetry
-coordinator/provider_batches: builder collector context memory outcomes poll_schedule requests
-coordinator/provider_batches: result_reader settings submitter
-docs: site_hooks
+coordinator/provider_batches: context memory poll_schedule result_reader settings
 domain: eligibility template
-eventlog: characters key_quarantine keys redacted_payloads scripts secret_sources states tasks telemetry
+eventlog: characters key_quarantine keys scripts states tasks telemetry
 executor: ack_buffer contract eligible_batches heartbeat options outage scheduler scoring settings
 executor: short_forms target_call
-executor/budget: admission billable_calls task_budget
-executor/evaluators: code_driver contains cpu_limit exact extract llm_verdict match_script numeric regex
-executor/evaluators: simulated
-executor/lanes: breaker permits state telemetry views
-executor/sandbox: bubblewrap_status container engine job telemetry
-executor/targets: connections headers model_calls model_faults model_options programs special_addresses
-executor/targets: telemetry
+executor/budget: billable_calls
+executor/evaluators: code_driver contains cpu_limit exact match_script simulated
+executor/lanes: permits state
+executor/sandbox: bubblewrap_status container engine job
+executor/targets: connections headers model_options programs special_addresses telemetry
 grafana/pages: addresses ordering
 projections/database: connection
 projections/queries: batch_status batch_summary batches evaluation_history export monitoring
@@ -71,7 +67,6 @@ scoreline/provider_sim: anthropic_requests batch_requests control faults http_me
 scoreline/provider_sim: openai_requests replies routes run schemas settings simulator stats
 scoreline/reports: batch_view budgets checks compare_text export_file export_parquet labels
 scoreline/reports: provider_batches quarantine rendered_prompt report_text sandbox_report screen table
-scoreline/reports/alerts: alert checks table window
 scoreline/reports/audit: unfinished
 scoreline/reports/replay: comparison_text document event_text exchange follow_updates gaps grid history
 scoreline/reports/replay: sources summary_text timeline_entry
@@ -79,9 +74,8 @@ scoreline/servers: connection
 scoreline/submit: batch_control interpreter preflight preflight_calls preflight_cases
 scoreline/submit/datasets: columns sources
 scoreline/submit/spec: components keys
-storage_worker: health maintenance metrics pass_results
+storage_worker: maintenance pass_results
 taskqueue: refusals telemetry
-taskqueue/budget: estimates
 """
 """Modules that are tested only through their callers, by package; the table may only shrink."""
 
@@ -94,18 +88,15 @@ def decides(source: str) -> bool:
 
 def modules() -> Iterator[str]:
     """List the modules that decide something, as paths without their suffix."""
-    for path in product_sources():
-        if PurePath(path).parts[0] != "bench" and not PurePath(path).stem.startswith("__"):
-            if decides((ROOT / path).read_text(encoding="utf-8")):
-                yield str(PurePath(path).with_suffix(""))
+    for path, source in product_sources().items():
+        folder, stem = PurePath(path).parts[0], PurePath(path).stem
+        if folder not in {"bench", "docs"} and not stem.startswith("__") and decides(source):
+            yield str(PurePath(path).with_suffix(""))
 
 
-def test_files(package: PurePath) -> set[str]:
+def topics(package: PurePath) -> set[str]:
     """List the topics of the test files of a package, in any suite."""
     return {path.stem.removeprefix("test_") for path in ROOT.glob(f"tests/*/{package}/test_*.py")}
-
-
-test_files.__test__ = False  # type: ignore[attr-defined]  # it is no test
 
 
 def has_tests(module: str) -> bool:
@@ -114,7 +105,7 @@ def has_tests(module: str) -> bool:
     longer = {each.stem for each in (ROOT / path.parent).glob(f"{path.name}_*.py")}
     return any(
         topic == path.name or (topic.startswith(f"{path.name}_") and not names_one_of(topic, longer))
-        for topic in test_files(path.parent)
+        for topic in topics(path.parent)
     )
 
 

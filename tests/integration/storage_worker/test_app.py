@@ -2,47 +2,28 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from psycopg import AsyncConnection
 from redis.asyncio import Redis
 
-from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS, GROUP, append_state_key, events_key, shard_of, wake_key
 from eventlog.log import EXPIRY_SECONDS
-from scoreline.servers.addresses import Servers
 from storage_worker.settings import Ordering
-from tests.builders import history
+from tests.integration.storage_worker.x import LIFE, completed, life
 from tests.integration.worker import (
     WAKE_STREAMS,
     Site,
-    admit,
     alive,
     ask,
     free_port,
-    site,
     worker,
     worker_process,
 )
 from tests.waiting import until
 
-LIFE = "queued provisioning running responded scored completed"
 MANY = [f"evaluation-{number}" for number in range(40)]
-
-
-@pytest.fixture
-async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
-    async with site(redis_url, postgres_url) as made:
-        yield made
-
-
-def life(evaluation_id: str) -> list[Event]:
-    return history(LIFE, evaluation_id=evaluation_id)
 
 
 async def all_completed(here: Site) -> bool:
@@ -145,10 +126,6 @@ async def complete_without_wake_up(here: Site, evaluation_id: str) -> None:
     await until(lambda: completed(here, evaluation_id))
 
 
-async def completed(here: Site, evaluation_id: str) -> bool:
-    return await here.state(evaluation_id) == "completed"
-
-
 async def test_a_gap_is_bridged_after_the_time_out_and_the_late_event_kept(here: Site) -> None:
     """A gap before a closing event is bridged on record; the event that arrives later changes nothing."""
     events = life("gappy")
@@ -226,33 +203,6 @@ async def test_a_stop_processes_wake_ups_of_an_interrupted_read(here: Site) -> N
         assert await here.pending() == 1
     assert await here.pending() == 0
     assert await completed(here, "unseen")
-
-
-async def test_health_reports_counts_and_the_server_it_waits_for(
-    here: Site, servers: Servers, postgres_url: str
-) -> None:
-    """The status is 200 with counts, 503 with the reason while Postgres is unavailable, then 200 again."""
-    port = free_port()
-    async with worker(here, health_port=port):
-        await here.append(life("before"))
-        await until(lambda: completed(here, "before"))
-        status, health = await ask(port, "/health") or (0, {})
-        assert (status, health["status"], health["events"]) == (200, "ok", {"applied": 6})
-        async with await AsyncConnection.connect(servers.postgres_url, autocommit=True) as admin:
-            name = urlsplit(postgres_url).path[1:]
-            await admit(admin, name, allowed=False)
-            await here.append(life("meanwhile"))
-            _, health = await until(lambda: answer(port, 503))
-            assert health["waiting_for"]
-            await admit(admin, name, allowed=True)
-        _, health = await until(lambda: answer(port, 200), 60)
-        assert health["events"] == {"applied": 12}
-        assert (await ask(port, "/elsewhere") or (0, {}))[0] == 404
-
-
-async def answer(port: int, status: int) -> tuple[int, dict[str, Any]] | None:
-    health = await ask(port, "/health")
-    return health if health and health[0] == status else None
 
 
 async def test_the_asyncapi_document_lists_the_wake_up_streams(here: Site) -> None:

@@ -1,23 +1,19 @@
 """Metrics and spans of an executor."""
 
-import asyncio
 from dataclasses import replace
 from time import monotonic
 from typing import Any, cast
 
 import pytest
 
-from domain.batch_spec import BatchSpec, TargetSpec
+from domain.batch_spec import BatchSpec
 from eventlog import payloads as p
 from eventlog.codec import encode
 from eventlog.log import Append, AppendResult
 from executor.contract import Permanent, RateLimited, TargetReply, Transient
-from executor.lanes.contract import BlockedBy, Grant, LanePolicy, LanesUnavailable, LaneView
+from executor.lanes.contract import LanePolicy
 from executor.lanes.memory import MemoryLanes
 from executor.lanes.permits import LaneUse
-from executor.lanes.telemetry import LaneMetrics, LaneMonitor
-from executor.sandbox.job import SandboxOutcome
-from executor.sandbox.telemetry import counted
 from executor.slot_pool import SlotPool
 from executor.telemetry import ExecutorCounters, metrics_of
 from taskqueue.queue_layout import queue_name
@@ -35,11 +31,13 @@ from tests.unit.executor.harness import (
     raising,
     virtually,
 )
+from tests.unit.executor.measured import METERED, is_done
 from tests.waiting import until
 
 TRACEPARENT = f"00-{'a' * 32}-{'b' * 16}-01"
+
+
 PROCESSED = "eval_worker_tasks_processed_total"
-METERED = TargetSpec("fake", "model", is_metered=True)
 
 
 async def work_off(harness: Harness, *evaluation_ids: str, **opening: Any) -> None:
@@ -167,99 +165,6 @@ async def test_the_depth_of_the_event_queue_is_a_gauge():
         await harness.batch_registry.unregister(BATCH)
 
 
-def test_programs_and_kills_are_counted():
-    """By the limit that ended them."""
-    with measuring() as measured:
-        counted(SandboxOutcome(0, b"", b"", None, 0.1))
-        counted(SandboxOutcome(137, b"", b"", "memory", 0.1))
-    assert measured["eval_sandbox_runs_total"] == 2
-    assert measured["eval_sandbox_kills_total", "memory"] == 1
-
-
-def test_grants_refusals_and_waits_of_a_lane_are_counted():
-    """The wait is from the first refusal to the next permit."""
-    metrics = LaneMetrics()
-    with measuring() as measured:
-        metrics.record("slow", Grant(3), 1.0)
-        metrics.record("slow", Grant(0, blocked_by=BlockedBy.TOKENS, ready_in=1.0), 2.0)
-        metrics.record("slow", Grant(0, blocked_by=BlockedBy.TOKENS, ready_in=1.0), 3.0)
-        metrics.record("slow", Grant(1), 4.5)
-        metrics.throttled("slow")
-    assert measured["eval_rate_limit_acquired_total", "slow"] == 4
-    assert measured["eval_rate_limit_refused_total", "slow", "tokens"] == 2
-    assert measured["eval_rate_limit_throttled_total", "slow"] == 1
-    assert measured.sum("eval_rate_limit_wait_ms", "slow") == pytest.approx(2_500)
-    assert metrics.waited("slow") == pytest.approx(2.5)
-
-
-@virtually
-async def test_the_lanes_of_an_executor_are_counted():
-    """Permits, and throttled calls."""
-    harness = Harness(BatchSpec("batch", (METERED,)))
-    harness.lanes = MemoryLanes(harness.clock)
-    harness.uses = {"model": LaneUse("shared", LanePolicy(rpm=6_000))}
-    harness.target.how = raising(RateLimited("slower"))
-    await harness.register()
-    with measuring() as measured:
-        await harness.queue("e-1")
-        async with harness.executor():
-            await until(lambda: _is_done(harness), timeout=86_400)
-    assert measured["eval_rate_limit_acquired_total", "shared"] >= 1
-    assert measured["eval_rate_limit_throttled_total", "shared"] == 1
-
-
-async def _is_done(harness: Harness) -> bool:
-    [counts] = await harness.tasks.counts([queue_name(BATCH, "target-0")])
-    return counts.is_drained and bool(harness.target.asked)
-
-
-class Views:
-    """Lanes with scripted views that count their reads."""
-
-    def __init__(self, *views: LaneView) -> None:
-        self.scripted = list(views)
-        self.asked = 0
-
-    async def acquire(self, _requests: Any) -> list[Grant]:
-        return []
-
-    async def views(self, _lanes: Any) -> list[LaneView]:
-        self.asked += 1
-        if not self.scripted:
-            raise LanesUnavailable("away")
-        return self.scripted
-
-
-async def test_lanes_are_read_only_while_metrics_are_collected():
-    """Without a collection there is no read; an unreachable lane reports nothing."""
-    lanes = Views(
-        LaneView("a", blocked_by=BlockedBy.BREAKER, rpm=60.0, in_flight=2, concurrency=8.5, breaker="open")
-    )
-    monitor = LaneMonitor(lanes, lambda: ["a"])
-    await monitor.poll()
-    assert lanes.asked == 0
-    with measuring() as measured:
-        assert monitor.read() == ()
-    running = asyncio.create_task(monitor.run())
-    try:
-        await until(lambda: monitor.views)
-        now = measured.look()
-        assert now.gauge("eval_lane_open", "a") == 0
-        assert now.gauge("eval_lane_in_flight", "a") == 2
-        assert now.gauge("eval_lane_concurrency_limit", "a") == 8.5
-        assert now.gauge("eval_lane_rpm_limit", "a") == 60
-        assert now.gauge("eval_lane_tpm_limit", "a") is None
-        assert now.gauge("eval_lane_breaker_state", "a") == 2
-        lanes.scripted = [LaneView("a", blocked_by=BlockedBy.RATE)]
-        await monitor.poll()
-        assert measured.look().gauge("eval_lane_open", "a") == 1  # it paces, and lets calls through
-        lanes.scripted = []
-        await monitor.poll()
-        assert measured.look().gauge("eval_lane_open", "a") is None
-    finally:
-        running.cancel()
-
-
 async def traced(harness: Harness, evaluation_id: str, *, traceparent: str | None = TRACEPARENT) -> None:
     opening = replace(event(p.Queued(case=CASE), evaluation_id=evaluation_id), traceparent=traceparent)
     await harness.log.append([Append(evaluation_id, records([opening]), epoch="")])
@@ -351,7 +256,7 @@ async def test_a_permit_has_its_span():
         await harness.log.append([Append("e-1", records([opening]), epoch="")])
         await harness.tasks.enqueue(queue_name(BATCH, "target-0"), Task("e-1", 1))
         async with harness.executor():
-            await until(lambda: _is_done(harness), timeout=86_400)
+            await until(lambda: is_done(harness), timeout=86_400)
     [acquired] = [each for each in spans if each.name == "eval.rate_limiter.acquire"]
     attributes = dict(acquired.attributes or {})
     assert (attributes["lane"], attributes["tokens_requested"]) == ("lane", 12.0)

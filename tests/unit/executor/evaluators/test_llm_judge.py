@@ -1,9 +1,7 @@
 """A model as a judge: its prompt, the score of its verdict, and its resistance to prompt injection."""
 
-import json
 from typing import Any
 
-import httpx2
 import pytest
 
 from eventlog import payloads as p
@@ -13,55 +11,24 @@ from executor.contract import (
     Metered,
     Permanent,
     RateLimited,
-    ScoringRequest,
     Transient,
     Unreachable,
 )
-from executor.evaluators.llm_judge import LLM_JUDGE, LlmJudge, LlmJudgeType
-from executor.evaluators.llm_verdict import Scale, read_verdict, tag_for
+from executor.evaluators.llm_judge import LLM_JUDGE
+from executor.evaluators.llm_verdict import tag_for
 from executor.registry import evaluator_type, parse_evaluator
-
-KEY = "sk-canary-0123456789abcdef"
-ENVIRON = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY, "DEEPSEEK_API_KEY": KEY}
-RUBRIC = "The question: {input}\nRight is: {expected}\nThe answer: {output}\nIs it right?"
-ANTHROPIC, OPENAI, DEEPSEEK = "anthropic/claude-haiku-4-5", "openai/gpt-4o-mini", "deepseek/deepseek-chat"
-PLAIN = Scale(0.0, 1.0, 0.5)
-
-
-def reply_with(model: str, verdict: object) -> dict[str, Any]:
-    """Return a provider's reply that holds a verdict."""
-    if model.startswith("anthropic"):
-        used = {"type": "tool_use", "id": "t", "name": "verdict", "input": verdict}
-        usage = {"input_tokens": 1_000, "output_tokens": 100}
-        return {"content": [used], "stop_reason": "tool_use", "usage": usage}
-    text = verdict if isinstance(verdict, str) else json.dumps(verdict)
-    choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-    return {"choices": [choice], "usage": {"prompt_tokens": 1_000, "completion_tokens": 100}}
-
-
-def judge(
-    model: str, reply: object, *, status: int = 200, seen: list[Any] | None = None, **options: Any
-) -> LlmJudge:
-    def handler(request: httpx2.Request) -> httpx2.Response:
-        if seen is not None:
-            seen.append(json.loads(request.content))
-        return httpx2.Response(status, json=reply, headers={"retry-after": "4"})
-
-    made = LlmJudgeType(transport=httpx2.MockTransport(handler))
-    here = ExecutionEnvironment(slots=2, environ=ENVIRON)
-    return made.make("polite", {"model": model, "rubric": RUBRIC, **options}, here)
-
-
-def judged(output: str = "Paris", **fields: Any) -> ScoringRequest:
-    case = p.Case(id="c", input="Capital of France?", expected="Paris")
-    return ScoringRequest(case, output, {"input": case.input, "expected": case.expected, **fields})
-
-
-async def score(evaluator: LlmJudge, material: ScoringRequest | None = None) -> p.Score:
-    try:
-        return await evaluator.score(material or judged())
-    finally:
-        await evaluator.aclose()
+from tests.unit.executor.evaluators.judges import (
+    ANTHROPIC,
+    DEEPSEEK,
+    ENVIRON,
+    KEY,
+    OPENAI,
+    RUBRIC,
+    judge,
+    judged,
+    reply_with,
+    score,
+)
 
 
 @pytest.mark.parametrize("model", [ANTHROPIC, OPENAI, DEEPSEEK])
@@ -174,20 +141,6 @@ async def test_an_invalid_verdict_is_retried(model, verdict):
     with pytest.raises(Transient, match="the judge gave no verdict") as caught:
         await score(judge(model, reply_with(model, verdict)))
     assert caught.value.kind == "invalid_verdict"
-
-
-@pytest.mark.parametrize(
-    "text", ['```json\n{"reason": "r", "score": 1}\n```', 'Here: {"score": 1, "reason": "r"}']
-)
-def test_text_around_a_verdict_is_ignored(text):
-    """Where the format can't be enforced, models write text around it."""
-    assert read_verdict(reply_with(OPENAI, text), PLAIN).reason == "r"
-
-
-def test_a_verdict_in_the_text_counts_without_the_tool():
-    """A judge may answer in text although it has a tool."""
-    message = {"content": [{"type": "text", "text": '{"reason": "r", "score": 0.2}'}]}
-    assert read_verdict(message, PLAIN).passed is False
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Task
 from tests.builders import BATCH
 from tests.unit.executor.harness import ANSWER, SETTINGS, Harness, hang, virtually
+from tests.unit.executor.lanes.lane_model import Lane
 from tests.unit.executor.lanes.test_client import MODEL, filled, harness_with
-from tests.unit.executor.lanes.test_lane import Lane
 from tests.waiting import until
 
 OTHER = TargetSpec("fake", "other", is_metered=True)

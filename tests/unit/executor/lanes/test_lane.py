@@ -4,46 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from executor.lanes.contract import AcquireRequest, BlockedBy, CallOutcome, Grant, LanePolicy, Settlement
-from executor.lanes.lane import grant_permits, settle
-from executor.lanes.state import LaneState
-from executor.lanes.views import view
+from executor.lanes.contract import BlockedBy, CallOutcome, Grant, LanePolicy
 from providers.limits import Headroom, RateLimits
+from tests.unit.executor.lanes.lane_model import Lane
 from tests.unit.executor.lanes.simulated_fleet import START
-
-FREE = LanePolicy()
-
-
-class Lane:
-    """One lane, with requests and settlements as method calls."""
-
-    def __init__(self, policy: LanePolicy = FREE) -> None:
-        self.policy, self.now, self.state = policy, START, LaneState()
-
-    def later(self, seconds: float) -> "Lane":
-        self.now += seconds
-        return self
-
-    def asks(self, wanted: int, *, held: int = 0, who: str = "a", estimate: float = 100.0) -> Grant:
-        ask = AcquireRequest("lane", who, held, wanted, estimate, self.policy)
-        self.state, grant = grant_permits(self.state, self.now, ask)
-        return grant
-
-    def settles(self, outcome: CallOutcome, times: int = 1, **fields) -> "Lane":
-        for _ in range(times):
-            self.state = settle(self.state, self.now, self.policy, Settlement(outcome, **fields))
-        return self
-
-    @property
-    def view(self):
-        return view("lane", self.state, self.now)
 
 
 def limits(limit: float | None = None, remaining: float | None = None) -> RateLimits:
     return RateLimits(requests=Headroom(limit, remaining))
-
-
-# Rate.
 
 
 def test_a_new_lane_is_empty_not_full():
@@ -109,9 +77,6 @@ def test_a_gap_lets_one_call_through_at_a_time():
     assert lane.later(0.2).asks(1).granted == 1
 
 
-# Tokens.
-
-
 def test_a_reservation_is_settled_to_what_was_used():
     """Unused tokens are returned, and excess tokens are owed."""
     lane = Lane(LanePolicy(tpm=6_000))
@@ -142,9 +107,6 @@ def test_until_tokens_per_call_are_known_only_a_few_calls_start():
     assert lane.later(1).asks(100, estimate=1).granted == 4
     assert lane.asks(100, held=4, estimate=1).blocked_by is BlockedBy.CONCURRENCY
     assert lane.settles(CallOutcome.OK, reserved=1.0).asks(100, held=3, estimate=1).granted > 4
-
-
-# Concurrency.
 
 
 def test_a_lane_of_unknown_limits_starts_with_few_calls_and_adds_one_for_each_that_went_well():
@@ -197,9 +159,6 @@ def test_an_executor_that_has_gone_silent_is_forgotten():
     assert lane.later(2).asks(8).granted == 8
     assert lane.later(50).asks(0, held=8).granted == 0
     assert lane.later(50).view.in_flight == 8
-
-
-# Retry-After.
 
 
 def test_retry_after_delays_the_lane_and_saves_up_nothing():
@@ -267,99 +226,3 @@ def test_no_rate_is_learnt_where_one_is_known():
     """A refusal at a known rate has another cause, such as other users of the account."""
     lane = Lane(LanePolicy(rpm=600)).settles(CallOutcome.OK, 20).settles(CallOutcome.RATE_LIMITED)
     assert lane.state.learnt_rpm == 0
-
-
-# The breaker.
-
-
-def broken(policy: LanePolicy = FREE) -> Lane:
-    lane = Lane(policy)
-    lane.asks(8)
-    return lane.later(1).settles(CallOutcome.FAILED, 5, age=1.0)
-
-
-def test_failures_in_a_row_open_the_breaker_and_answers_between_them_do_not():
-    """Any answer shows that the provider is up."""
-    lane = Lane()
-    for outcome in (CallOutcome.OK, CallOutcome.REFUSED, CallOutcome.RATE_LIMITED):
-        lane.settles(CallOutcome.FAILED, 4).settles(outcome)
-    assert lane.view.breaker == "closed"
-    assert broken().view.breaker == "open"
-    assert broken().asks(1) == Grant(0, 0.0, BlockedBy.BREAKER, 1.0)
-
-
-def test_one_probe_in_the_whole_fleet():
-    """The half-open breaker grants one probe; every other executor gets no permit and polls again."""
-    lane = broken().later(30)
-    assert lane.view.breaker == "half_open"
-    assert lane.asks(5) == Grant(1, 0.0, BlockedBy.BREAKER, 1.0)
-    assert lane.asks(5, who="b").granted == 0
-    assert lane.view.message == "circuit breaker open after 5 consecutive failures; probe in flight"
-
-
-def test_a_probe_that_fails_opens_it_again():
-    """The full period starts again; `since` stays the time of the first opening."""
-    lane = broken().later(30)
-    lane.asks(1)
-    lane.later(1).settles(CallOutcome.FAILED, age=1.0)
-    assert (lane.view.breaker, lane.view.since, lane.view.until) == ("open", START + 1, START + 62)
-
-
-@pytest.mark.parametrize("outcome", [CallOutcome.OK, CallOutcome.REFUSED])
-def test_a_probe_that_is_answered_closes_it_without_a_herd(outcome):
-    """Concurrency starts low again, and no credit remains from the open period."""
-    lane = Lane(LanePolicy(rpm=600))
-    lane.state = replace(lane.state, concurrency=500.0)
-    lane.settles(CallOutcome.FAILED, 5).later(30)
-    lane.asks(1)
-    lane.later(31).settles(outcome)
-    assert (lane.view.breaker, lane.view.failures, lane.state.concurrency) == ("closed", 0, 32)
-    assert lane.asks(100).granted == 1
-
-
-@pytest.mark.parametrize("outcome", [CallOutcome.UNUSED, CallOutcome.ABANDONED])
-def test_a_probe_without_a_result_is_replaced(outcome):
-    """A probe returned unused is replaced at once; one of a dead executor after a minute."""
-    lane = broken().later(30)
-    lane.asks(1)
-    lane.later(1).settles(outcome, age=1.0)
-    assert lane.asks(1, who="b").granted == 1
-    assert lane.later(59).asks(1, who="c").granted == 0
-    assert lane.later(1).asks(1, who="c").granted == 1
-
-
-def test_a_failure_from_before_it_opened_does_not_keep_it_open():
-    """Calls that were in flight at the time are no new evidence, before or after it closes."""
-    lane = broken().later(20).settles(CallOutcome.FAILED, age=20.5)
-    assert lane.view.until == START + 31
-    lane.settles(CallOutcome.OK).settles(CallOutcome.FAILED, 9, age=20.5)
-    assert (lane.view.breaker, lane.view.failures) == ("closed", 0)
-
-
-def test_an_answer_from_before_it_opened_closes_it():
-    """It shows that the provider is up, whenever the call started."""
-    assert broken().later(1).settles(CallOutcome.OK, age=2.0).view.breaker == "closed"
-
-
-# The view.
-
-
-def test_since_is_the_start_of_the_uninterrupted_block():
-    """It stays while the same reason holds; a full grant or an idle period ends it."""
-    lane = Lane(LanePolicy(rpm=60))
-    lane.asks(1)
-    lane.later(0.5).asks(5)
-    assert (lane.view.blocked_by, lane.view.since, lane.view.until) == (BlockedBy.RATE, START, START + 1)
-    lane.later(0.6).asks(1)
-    assert lane.view.blocked_by is None
-    lane.asks(1)
-    assert lane.view.since == pytest.approx(START + 1.1)
-    assert lane.later(60).view.blocked_by is None
-
-
-def test_a_view_reports_a_block_and_an_open_breaker_without_an_acquire_request():
-    """Once the block has expired, the view no longer reports it."""
-    lane = Lane().settles(CallOutcome.FAILED, retry_after=10.0)
-    assert lane.view.message == "Retry-After for 10 s more"
-    assert lane.later(10).view.blocked_by is None
-    assert broken().view.blocked_by is BlockedBy.BREAKER

@@ -1,0 +1,3 @@
+"""Secrets for tests of their redaction."""
+
+SECRET = "sk-live/Q7+abc_0123456789=="

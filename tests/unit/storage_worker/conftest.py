@@ -1,0 +1,10 @@
+"""Metrics of a storage worker, read in memory."""
+
+import pytest
+
+from tests.storing import World
+
+
+@pytest.fixture
+def world() -> World:
+    return World()

@@ -1,0 +1,3 @@
+"""A storage worker whose metrics are read."""
+
+STRAIGHT = "queued provisioning running responded scored completed"
