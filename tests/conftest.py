@@ -4,18 +4,23 @@ By contract they are disposable: Redis is emptied before each test that uses it,
 come and go in PostgreSQL. Never point EVAL_TEST_REDIS_URL at anything you want to keep.
 """
 
+import asyncio
 import gc
 import os
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import docker  # type: ignore[import-untyped]  # docker ships no types
 import pytest
 from docker.errors import DockerException  # type: ignore[import-untyped]  # as above
 from redis import Redis
 
+from eventlog.keys import DEFAULT_SHARDS
+from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.servers.addresses import Servers
 from tests.databases import fresh_database
@@ -36,9 +41,25 @@ def redis_url(servers: Servers) -> str:
     return servers.redis_url
 
 
+@pytest.fixture(scope="session")
+def migrated_template(servers: Servers) -> Iterator[str]:
+    """The name of a database with every table and no rows, migrated once for the whole session."""
+    with fresh_database(servers.postgres_url) as url:
+        with ThreadPoolExecutor(1) as thread:  # the first test that wants it may have a running loop
+            thread.submit(asyncio.run, prepare(url, shards=DEFAULT_SHARDS)).result()
+        yield urlsplit(url).path[1:]
+
+
 @pytest.fixture
-def postgres_url(servers: Servers) -> Iterator[str]:
-    """A database of this test's own, empty."""
+def postgres_url(servers: Servers, migrated_template: str) -> Iterator[str]:
+    """A database of this test's own, with every table and no rows: a copy, which takes no migration."""
+    with fresh_database(servers.postgres_url, migrated_template) as url:
+        yield url
+
+
+@pytest.fixture
+def empty_postgres_url(servers: Servers) -> Iterator[str]:
+    """A database of this test's own without tables, for tests of migration."""
     with fresh_database(servers.postgres_url) as url:
         yield url
 

@@ -1,6 +1,6 @@
 """Batches as people run them: the installed command, in a folder of its own, and the processes under it.
 
-folder = Folder(tmp_path, redis_url, postgres_url)      given servers, which are there at once
+folder = Folder(tmp_path, redis_url, postgres_url)      given servers with every table, there at once
 folder = Folder(tmp_path)                               embedded ones of its own, which may be killed
 ran = await folder.run("batch", "run", ...)             a command that comes to its end
 async with folder.started("batch", "run", ...) as run:  one that we do something to meanwhile
@@ -21,7 +21,7 @@ import psycopg
 import pytest
 from psycopg import OperationalError
 
-from tests.integration.worker import SCORELINE, environment, scoreline
+from tests.integration.worker import SCORELINE, environment
 from tests.processes import children, command_line, descendants, is_running
 from tests.waiting import until
 
@@ -94,8 +94,6 @@ class Folder:
         self.postgres_url = postgres_url or _EMBEDDED.format(self.data / "servers")
         if redis_url and postgres_url:
             self.environ |= {"EVAL_REDIS_URL": redis_url, "EVAL_POSTGRES_URL": postgres_url}
-            migrated = scoreline("db", "migrate", **self.environ)
-            assert migrated.returncode == 0, migrated.stderr
 
     def write(self, name: str, text: str) -> None:
         """Write a file."""

@@ -20,6 +20,8 @@ from random import Random
 
 from redis import Redis
 
+from eventlog.keys import DEFAULT_SHARDS
+from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.servers.addresses import Servers
 from taskqueue.keys import BATCHES, EXECUTORS
@@ -174,6 +176,7 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="runs-", ignore_cleanup_errors=True) as place,
         embedded_servers(Path(place, "d")) as servers,
     ):
+        asyncio.run(prepare(servers.postgres_url, shards=DEFAULT_SHARDS))
         runs = asyncio.run(play_rounds(Path(place), servers, rounds=wanted.rounds, seed=wanted.seed))
     print(f"{wanted.rounds} rounds, {runs} runs: no answer from another run, nothing left behind")
 

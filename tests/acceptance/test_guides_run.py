@@ -19,7 +19,6 @@ from scoreline.local.embedded import embedded_servers
 from tests.acceptance.guide_blocks import Block, blocks, pages, steps, typed
 from tests.acceptance.guide_scenes import BEFORE, FILES, NOT_RUN, SAVED
 from tests.acceptance.guide_session import Differs, Session
-from tests.integration.worker import scoreline
 from tests.provider import provider
 
 ALL = [block for page in pages() for block in blocks(page)]
@@ -51,8 +50,6 @@ async def session(root: Path, page: str, redis_url: str, postgres_url: str) -> A
     folder.mkdir()
     for name, text in FILES[page].items():
         (folder / name).write_text(text, encoding="utf-8")
-    migrated = await asyncio.to_thread(scoreline, "db", "migrate", **urls)
-    assert migrated.returncode == 0, migrated.stderr
     async with provider(mode="echo") as sim, await asyncio.start_server(_answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         keys = {"ANTHROPIC_API_KEY": "sk-ant-practice", "ANTHROPIC_BASE_URL": sim.base_url}

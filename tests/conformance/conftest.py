@@ -5,9 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from psycopg import AsyncConnection
 
-from eventlog.keys import DEFAULT_SHARDS
 from projections.database.connection import make_pool
-from projections.database.readiness import prepare
 from tests.conformance.eventlog.log_forms import Form, MemoryForm, RedisForm
 from tests.conformance.projections.ledger.ledger_forms import (
     LedgerForm,
@@ -62,6 +60,5 @@ async def ledgers(request: pytest.FixtureRequest) -> AsyncIterator[LedgerForm]:
         yield MemoryLedgerForm()
         return
     url = request.getfixturevalue("postgres_url")
-    await prepare(url, shards=DEFAULT_SHARDS)
     async with make_pool(url, size=2) as pool, await AsyncConnection.connect(url, autocommit=True) as conn:
         yield PostgresLedgerForm(pool, conn)

@@ -14,10 +14,10 @@ def test_database_without_tables_names_the_command_to_run(command: list[str], ur
     assert "Run: scoreline db migrate" in complaint(*command, **urls)
 
 
-def test_migrating_twice_is_harmless_and_needs_no_redis(postgres_url: str) -> None:
+def test_migrating_twice_is_harmless_and_needs_no_redis(empty_postgres_url: str) -> None:
     """The second run reports that there is nothing to do."""
-    first = scoreline("db", "migrate", EVAL_POSTGRES_URL=postgres_url)
-    second = scoreline("db", "migrate", EVAL_POSTGRES_URL=postgres_url)
+    first = scoreline("db", "migrate", EVAL_POSTGRES_URL=empty_postgres_url)
+    second = scoreline("db", "migrate", EVAL_POSTGRES_URL=empty_postgres_url)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr
     assert "applied core" in first.stderr
     assert second.stderr == "The database is up to date.\n"
