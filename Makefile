@@ -1,9 +1,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests wait often for processes they start, so one more process than cores. Servers that are given are
-# emptied by the tests, so only one process can use them.
-TEST_PROCESSES := $(if $(EVAL_TEST_REDIS_URL)$(EVAL_TEST_POSTGRES_URL),0,$(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)"))
+# Tests wait half of their time for processes they start, so two processes a core. Servers that are given
+# are emptied by the tests, so only one process can use them.
+TEST_PROCESSES := $(if $(EVAL_TEST_REDIS_URL)$(EVAL_TEST_POSTGRES_URL),0,$(shell $(PYTHON) -c "import os; print(2 * os.cpu_count())"))
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet --require-hashes
 
 .DEFAULT_GOAL := help

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import docker  # type: ignore[import-untyped]  # docker ships no types
+import psycopg
 import pytest
 from docker.errors import DockerException  # type: ignore[import-untyped]  # as above
 from redis import Redis
@@ -70,7 +71,7 @@ def _chosen(root: Path) -> AbstractContextManager[Servers]:
         if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
             pytest.fail("one pair of given servers serves one process, which empties it: run pytest -n 0")
         return nullcontext(Servers(redis, postgres))
-    return _containers() if _docker_answers() else embedded_servers(root)
+    return _containers() if _docker_answers() else _embedded(root)
 
 
 def _docker_answers() -> bool:
@@ -88,6 +89,20 @@ def _ping_docker() -> bool:
             return bool(client.ping())
     except DockerException:
         return False
+
+
+@contextmanager
+def _embedded(root: Path) -> Iterator[Servers]:
+    """Start the embedded servers without fsync, which protects from power cuts alone.
+
+    Each of the many databases that come and go would wait for the disk; tests of durability have servers
+    of their own.
+    """
+    with embedded_servers(root) as pair:
+        with psycopg.connect(pair.postgres_url, autocommit=True) as admin:
+            admin.execute("ALTER SYSTEM SET fsync = off")
+            admin.execute("SELECT pg_reload_conf()")
+        yield pair
 
 
 @contextmanager

@@ -79,7 +79,7 @@ async def test_a_killed_command_takes_everything_with_it_and_the_batch_can_be_re
     folder = Folder(tmp_path)
     folder.cases(8)
     slots = ("--workers", "1", "--concurrency", "2")
-    async with folder.started(*RUN, *GATED, *slots) as running:
+    async with folder.started(*RUN, *GATED, *slots, EVAL_WORKER_DRAIN="1") as running:
         await until(lambda: len(folder.calls) >= 2, TIMEOUT)
         family, batch_id = running.family(), folder.batch_id()
         running.process.kill()
