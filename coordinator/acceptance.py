@@ -15,7 +15,8 @@ from eventlog import tracing
 from eventlog.codec import encode, make_event
 from eventlog.events import Event
 from eventlog.keys import shard_of
-from projections.ledger.contract import AcceptedEvaluation, Ledger, NewBatch, SerialLink
+from projections.ledger.batch import NewBatch
+from projections.ledger.contract import AcceptedEvaluation, Ledger, SerialLink
 
 LOOK_UP = 50
 """Requests looked up in the cache at a time: each, and its answer, may take a megabyte."""

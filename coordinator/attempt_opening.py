@@ -16,7 +16,8 @@ from coordinator.publisher import Publisher, is_to_be_run
 from coordinator.settings import CoordinatorSettings
 from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
-from projections.ledger.contract import Batch, Decide, Ledger, OpenedAttempt, UnpublishedOpening
+from projections.ledger.batch import Batch
+from projections.ledger.contract import Decide, Ledger, OpenedAttempt, UnpublishedOpening
 from taskqueue.batch_registry import BatchRegistry
 from taskqueue.queue_layout import QueueLayout
 

@@ -7,7 +7,8 @@ from coordinator.attempt_opening import spec_of
 from coordinator.budget import READ_FACTOR, Streak, overspent, permanent_streak
 from coordinator.budget_keeper import BudgetKeeper
 from coordinator.first_contact import FirstContactCheck
-from projections.ledger.contract import Batch, Ledger
+from projections.ledger.batch import Batch
+from projections.ledger.contract import Ledger
 
 
 class AutoPause:
@@ -26,7 +27,7 @@ class AutoPause:
 
     async def reason_to_pause(self, batch: Batch) -> str | None:
         """Return the reason to pause a running batch, if any; a batch that has ended is not paused."""
-        if batch.ended >= batch.total:
+        if not batch.progress.pending:
             return None
         return await self._exhausted(batch) or await self._contacts.reason_to_pause(batch)
 
@@ -37,8 +38,8 @@ class AutoPause:
         return await self._keeper.reason_to_pause(batch) if self._keeper else overspent(batch.budget)
 
     async def _streak_reason(self, batch: Batch) -> str | None:
-        before = self._streaks.get(batch.batch_id) or Streak.begin(batch)
-        streak = before.go_on(batch)
+        before = self._streaks.get(batch.batch_id) or Streak.begin(batch.progress)
+        streak = before.go_on(batch.progress)
         reason = await self._reason_in(batch, streak) if streak.failed > before.failed else None
         if reason is None:  # otherwise the streak is reported again until the batch is paused
             self._streaks[batch.batch_id] = streak

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple, Self, TypeVar
 
+from projections.folds.progress import Progress
 from projections.folds.scorecard import ZERO
-from projections.ledger.contract import Batch, Budget, FailedEvaluation
+from projections.ledger.batch import Budget
+from projections.ledger.contract import FailedEvaluation
 
 Figure = TypeVar("Figure", Decimal, int)
 MEANINGLESS = Decimal("0.000000001")
@@ -112,15 +114,15 @@ class Streak(NamedTuple):
     failed: int
 
     @classmethod
-    def begin(cls, batch: Batch) -> Self:
+    def begin(cls, progress: Progress) -> Self:
         """Start a streak at the current counters of a batch."""
-        return cls(batch.ended - batch.failed, batch.failed, batch.failed)
+        return cls(progress.ended - progress.failed, progress.failed, progress.failed)
 
-    def go_on(self, batch: Batch) -> "Streak":
+    def go_on(self, progress: Progress) -> "Streak":
         """Update the streak with the current counters of a batch."""
-        if batch.ended - batch.failed != self.otherwise or batch.failed < self.failed:
-            return Streak.begin(batch)
-        return self._replace(failed=batch.failed)
+        if progress.ended - progress.failed != self.otherwise or progress.failed < self.failed:
+            return Streak.begin(progress)
+        return self._replace(failed=progress.failed)
 
     @property
     def length(self) -> int:

@@ -12,7 +12,8 @@ from time import monotonic
 from typing import NamedTuple
 
 from coordinator.budget import overspent
-from projections.ledger.contract import Batch, Ledger
+from projections.ledger.batch import Batch
+from projections.ledger.contract import Ledger
 from taskqueue.budget.contract import (
     NOTHING,
     PROVIDER_BATCH,
@@ -93,14 +94,14 @@ class BudgetKeeper:
 
     async def publish(self, batch: Batch) -> BudgetView | None:
         """Update the account, or create a missing one; None for a batch without a budget."""
-        if not batch.has_budget:
+        if not batch.budget.is_limited:
             return None
         view = await self._accounts.publish(terms_of(batch, frozen=False)) or await self._created(batch)
         return await self._recorded(batch, view) if view else None
 
     async def record_unrecorded(self, batch: Batch) -> None:
         """Record the unrecorded spend of a paused batch; a missing account is not created."""
-        if batch.has_budget and (view := await self._accounts.publish(terms_of(batch))):
+        if batch.budget.is_limited and (view := await self._accounts.publish(terms_of(batch))):
             await self._recorded(batch, view)
 
     async def _recorded(self, batch: Batch, view: BudgetView) -> BudgetView:
@@ -179,7 +180,7 @@ class BudgetKeeper:
         """Record the cost of the next call where the account has rejected a call."""
         if view.needed:
             await self._ledger.set_next_call_cost(batch.batch_id, view.needed.usd, view.needed.tokens)
-        elif not batch.next_usd and not batch.next_tokens:
+        elif not batch.budget.next_usd and not batch.budget.next_tokens:
             return batch
         else:
             await self._ledger.set_next_call_cost(batch.batch_id, NOTHING.usd, 0)
@@ -188,11 +189,11 @@ class BudgetKeeper:
 
 def terms_of(batch: Batch, *, dead: list[str] | None = None, frozen: bool | None = None) -> BudgetTerms:
     """Convert the ledger's budget to the terms of an account."""
-    limit = None if batch.max_cost_usd is None else int(batch.max_cost_usd * 1_000_000_000)
+    limit = None if batch.budget.max_cost_usd is None else int(batch.budget.max_cost_usd * 1_000_000_000)
     return BudgetTerms(
         batch.batch_id,
         limit,
-        batch.max_tokens,
+        batch.budget.max_tokens,
         recorded_of(batch),
         unrecorded_of(batch),
         dead or (),
@@ -202,12 +203,12 @@ def terms_of(batch: Batch, *, dead: list[str] | None = None, frozen: bool | None
 
 def recorded_of(batch: Batch) -> Amount:
     """The spend that events record."""
-    return Amount(nanodollars(batch.spent_usd), batch.spent_tokens)
+    return Amount(nanodollars(batch.progress.cost_usd), batch.progress.tokens)
 
 
 def unrecorded_of(batch: Batch) -> Amount:
     """The spend that no event records."""
-    return Amount(nanodollars(batch.unrecorded_usd), batch.unrecorded_tokens)
+    return Amount(nanodollars(batch.budget.unrecorded_usd), batch.budget.unrecorded_tokens)
 
 
 def _amounts(spent: "Mapping[str, tuple[object, int]]") -> dict[str, Amount]:

@@ -34,7 +34,8 @@ from eventlog.clock import ServerClock
 from eventlog.keys import shard_of
 from eventlog.log import EventLog, LogUnavailable
 from projections.database.errors import DatabaseUnavailable
-from projections.ledger.contract import Batch, Ledger, UnpublishedOpening
+from projections.ledger.batch import Batch
+from projections.ledger.contract import Ledger, UnpublishedOpening
 from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
 from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.executor_registry import ExecutorRegistry
@@ -164,7 +165,7 @@ class Coordinator:
                 await self.record_unrecorded(batch)
             case _:
                 pass
-        if batch.ended >= batch.total:
+        if not batch.progress.pending:
             await self._finish(batch)
 
     async def record_unrecorded(self, batch: Batch) -> None:
@@ -199,7 +200,7 @@ class Coordinator:
                 await self._queue.delete(batch.batch_id, partitions_of(batch))
             else:
                 await self._unregister(batch)
-            logger.info("batch finished", extra={"batch_id": batch.batch_id, "total": batch.total})
+            logger.info("batch finished", extra={"batch_id": batch.batch_id, "total": batch.progress.total})
 
     # -- the batch registry
 
@@ -330,7 +331,7 @@ def entry_of(batch: Batch) -> BatchEntry:
         batch.priority,
         batch.project,
         partitions_of(batch),
-        has_budget=batch.has_budget,
+        has_budget=batch.budget.is_limited,
         requires=requires_of(batch),
         run_id=batch.run_id,
     )

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from coordinator.attempt_opening import spec_of
 from domain.batch_spec import BatchSpec
 from domain.retry_policy import UNREACHABLE
-from projections.ledger.contract import Batch, Ledger, UnreachableEvaluation
+from projections.ledger.batch import Batch
+from projections.ledger.contract import Ledger, UnreachableEvaluation
 
 GRACE = 20.0
 """Seconds for which an endpoint may take to answer for the first time: it may be starting."""

@@ -99,7 +99,7 @@ def _evaluations(overview: FleetOverview) -> Iterable[Observation]:
     for batch in overview.batches:
         for state in ("pending", "completed", "failed", "timed_out", "cancelled"):
             labels = {"batch_id": batch.batch_id or OTHER, "state": state}
-            yield Observation(getattr(batch, state), labels)
+            yield Observation(getattr(batch.progress, state), labels)
 
 
 def _finished(overview: FleetOverview) -> Iterable[Observation]:
@@ -124,8 +124,13 @@ _show_overview("eval_batch_api_open", "Open provider batches", lambda o: [Observ
 _show_overview(
     "eval_batch_finished_timestamp_seconds", "When a batch of the last ten minutes finished", _finished
 )
-_show_batches("eval_batch_passed", "Good verdicts", lambda b: b.passed, adds_up=True)
-_show_batches("eval_batch_cost_usd", "Cost so far", lambda b: b.cost_usd, adds_up=True)
+_show_batches(
+    "eval_batch_passed",
+    "Good verdicts",
+    lambda b: b.progress.passed if b.is_scored else None,
+    adds_up=True,
+)
+_show_batches("eval_batch_cost_usd", "Cost so far", lambda b: float(b.progress.cost_usd), adds_up=True)
 _show_batches(
     "eval_batch_started_timestamp_seconds",
     "When the batch was accepted",
@@ -144,6 +149,6 @@ _show_batches(
     lambda b: b.budget_spent,
     adds_up=False,
 )
-_show_batches("eval_queue_dlq_size", "Dead letters", lambda b: b.failed + b.timed_out, adds_up=True)
+_show_batches("eval_queue_dlq_size", "Dead letters", lambda b: b.progress.dead_letters, adds_up=True)
 _show_queue("eval_queue_pending_tasks", "Tasks ready to be consumed", lambda c: c.ready)
 _show_queue("eval_queue_owned_tasks", "Tasks that executors own", lambda c: c.owned)

@@ -13,7 +13,8 @@ from coordinator.provider_batches.requests import unfit
 from domain.batch_spec import BatchFallback, BatchSpec, pack
 from eventlog import tracing
 from eventlog.lifecycle import SETTLED
-from projections.ledger.contract import Batch, Budget, Ledger
+from projections.ledger.batch import Batch, Budget
+from projections.ledger.contract import Ledger
 from projections.ledger.provider_batches import ProviderBatchRepository
 from taskqueue.tasks import QueueUnavailable
 
@@ -55,7 +56,7 @@ class MovedCounts:
     @property
     def to_providers(self) -> int:
         """The number of evaluations that provider batches will answer."""
-        return max(0, self.batch.total - self.batch.published) + self.withdrawn
+        return max(0, self.batch.progress.total - self.batch.published) + self.withdrawn
 
     @property
     def to_executors(self) -> bool:
@@ -130,7 +131,7 @@ class Operator:
     async def _set_budget(self, batch: Batch, budget: Budget) -> None:
         """Store a new budget; a spent one is rejected while evaluations are left."""
         reason = overspent(budget)
-        if reason and batch.ended < batch.total:
+        if reason and batch.progress.pending:
             again = " ".join(("scoreline batch resume", batch.batch_id, *more(budget)))
             raise OperationRejected(f"{batch.batch_id} can't continue: {reason}. To continue: {again}")
         if budget != batch.budget:

@@ -15,7 +15,8 @@ from coordinator.stream_inspection import inspect_stream
 from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.log import EventLog
-from projections.ledger.contract import Batch, EvaluationState, Ledger
+from projections.ledger.batch import Batch
+from projections.ledger.contract import EvaluationState, Ledger
 from taskqueue.executor_registry import ExecutorRegistry
 from taskqueue.tasks import Task, TaskQueue
 
@@ -65,8 +66,8 @@ class Reconciler:
             batch
         ):
             self._reconciled_at[batch.batch_id] = now
-            left = batch.total - batch.ended
-            about = {"pending": left, "completed": batch.completed}
+            left = batch.progress.pending
+            about = {"pending": left, "completed": batch.progress.completed}
             with tracing.alone("eval.coordinator.monitor", batch_id=batch.batch_id, **about):
                 await self._reconcile_all(batch)
 

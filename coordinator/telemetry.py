@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from coordinator.publisher import is_to_be_run
 from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
-from projections.ledger.contract import Batch, OpenedAttempt
+from projections.ledger.batch import Batch
+from projections.ledger.contract import OpenedAttempt
 
 ROUND_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
 BATCH_SECONDS = (1, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800)
@@ -84,7 +85,7 @@ def count_started(batch: Batch) -> None:
 def count_over(batch: Batch, now: datetime) -> None:
     """Count a finished batch."""
     mode, _ = _labels_of(batch.spec)
-    status = status_of(batch.state, completed=batch.completed, total=batch.total)
+    status = status_of(batch.state, completed=batch.progress.completed, total=batch.progress.total)
     COMPLETED.add(1, {"eval_mode": mode, "status": status})
     if batch.accepted_at:
         BATCH_TIME.record(max(0.0, (now - batch.accepted_at).total_seconds()), {"eval_mode": mode})

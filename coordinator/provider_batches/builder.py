@@ -24,7 +24,7 @@ from coordinator.provider_batches.requests import (
 from coordinator.provider_batches.reservations import Allowance
 from domain.batch_spec import BatchSpec
 from eventlog import payloads as p
-from projections.ledger.contract import Batch
+from projections.ledger.batch import Batch
 from projections.ledger.provider_batches import PendingRequest, ProviderBatch
 from taskqueue.budget.contract import NOTHING, Amount
 

@@ -24,7 +24,7 @@ from eventlog import payloads as p
 from eventlog.codec import encode, make_event
 from eventlog.keys import shard_of
 from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, LogWriter, Mode
-from projections.ledger.contract import Batch
+from projections.ledger.batch import Batch
 from taskqueue.queue_layout import QueueLayout, queue_name, target_number
 from taskqueue.tasks import Delivery, TaskQueue
 

@@ -19,7 +19,7 @@ from coordinator.provider_batches.result_reader import no_result, price_in_batch
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog import tracing
-from projections.ledger.contract import Batch
+from projections.ledger.batch import Batch
 from projections.ledger.provider_batches import ProviderBatch
 
 MAX_GROUP = 4 * p.MAX_TEXT

@@ -9,7 +9,8 @@ from coordinator.epochs import EpochTracker
 from coordinator.provider_batches.provider import ProviderOf
 from coordinator.provider_batches.reservations import BatchReservations
 from coordinator.provider_batches.settings import ProviderBatchSettings
-from projections.ledger.contract import Batch, Ledger
+from projections.ledger.batch import Batch
+from projections.ledger.contract import Ledger
 from projections.ledger.provider_batches import ProviderBatchRepository
 
 

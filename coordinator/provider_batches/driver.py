@@ -28,7 +28,7 @@ from coordinator.provider_batches.recovery import (
 from coordinator.provider_batches.submitter import AWAY, ProviderBatchSubmitter
 from coordinator.publisher import Publisher
 from eventlog import tracing
-from projections.ledger.contract import Batch
+from projections.ledger.batch import Batch
 from projections.ledger.provider_batches import ProviderBatch, ProviderBatchRepository, ProviderBatchState
 
 logger = logging.getLogger(__name__)

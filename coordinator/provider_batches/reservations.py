@@ -13,7 +13,7 @@ from coordinator.provider_batches.outcomes import Outcome
 from coordinator.provider_batches.result_reader import price_in_batches
 from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
-from projections.ledger.contract import Batch
+from projections.ledger.batch import Batch
 from projections.ledger.provider_batches import ProviderBatch
 from providers.prices import BATCH_DISCOUNT, FREE
 from providers.requests import characters_of, max_output_of
@@ -84,14 +84,14 @@ class BatchReservations:
 
     async def allowance(self, batch: Batch, target: int) -> Allowance:
         """Return the room for a provider batch of a target, without reserving it."""
-        if not batch.has_budget:
+        if not batch.budget.is_limited:
             return Allowance()
         [grant] = await self._accounts.request([BudgetRequest(batch.batch_id, f"{PROVIDER_BATCH}-")])
         whole = grant.maxima.get(f"target:{target}", NOT_OBSERVED)
         discounted = CostMaximum(whole.calls, int(whole.cost * BATCH_DISCOUNT), whole.tokens)
         limit = Amount(
-            UNKNOWN if batch.max_cost_usd is None else nanodollars(batch.max_cost_usd),
-            UNKNOWN if batch.max_tokens is None else batch.max_tokens,
+            UNKNOWN if batch.budget.max_cost_usd is None else nanodollars(batch.budget.max_cost_usd),
+            UNKNOWN if batch.budget.max_tokens is None else batch.budget.max_tokens,
         )
         return Allowance(limit - grant.used, discounted, is_limited=True)
 

@@ -15,7 +15,7 @@ from coordinator.publisher import Publisher
 from eventlog import tracing
 from eventlog.log import LogUnavailable
 from projections.database.errors import DatabaseUnavailable
-from projections.ledger.contract import Batch
+from projections.ledger.batch import Batch
 from projections.ledger.provider_batches import ProviderBatch, ProviderBatchState
 from taskqueue.tasks import QueueUnavailable
 

@@ -1,10 +1,10 @@
 """Batch progress: counters, folded from events and added in the transaction that stores them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from operator import attrgetter
-from typing import Self
+from typing import Any, Self
 
 from eventlog import payloads as p
 from eventlog.lifecycle import SETTLED, Phase
@@ -49,6 +49,31 @@ class Progress:
 
     def __bool__(self) -> bool:
         return any(counters_of(self))
+
+    @property
+    def ended(self) -> int:
+        """Evaluations that have ended."""
+        return self.executed + self.cancelled
+
+    @property
+    def pending(self) -> int:
+        """Evaluations that have not ended."""
+        return max(0, self.total - self.ended)
+
+    @property
+    def dead_letters(self) -> int:
+        """Evaluations that failed or timed out."""
+        return self.failed + self.timed_out
+
+    @property
+    def executed(self) -> int:
+        """Evaluations that completed or became dead letters: all that ended but the cancelled."""
+        return self.completed + self.dead_letters
+
+    @property
+    def score(self) -> float | None:
+        """The mean score; None where nothing is scored."""
+        return float(self.score_sum / self.scored) if self.scored else None
 
     def add_ending(self, card: Scorecard) -> None:
         """Count an ended evaluation."""
@@ -101,3 +126,9 @@ counters_of: Callable[[Progress], tuple[int | Decimal, ...]] = attrgetter(
     *(f.name for f in fields(Progress))
 )
 """The counters in the order of their columns; `astuple` would copy each of them, deeply."""
+_COUNTERS = len(fields(Progress))
+
+
+def with_progress(row: Sequence[Any]) -> tuple[Any, ...]:
+    """Replace the last columns of a row, those of the counters in their order, by their `Progress`."""
+    return *row[:-_COUNTERS], Progress(*row[-_COUNTERS:])

@@ -5,55 +5,18 @@ ledger has committed it, and only then is it published. Every method is idempote
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
-from domain.batch_spec import BatchSpec
 from domain.ids import FLEET
 from eventlog.events import Event, EventKey
 from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
-from projections.folds.scorecard import ZERO
+from projections.ledger.batch import Batch, Budget, NewBatch
 
 LONGEST_RETRY_DELAY = timedelta(days=1)
 """The longest delay of a retry, counted from when the end of its attempt was stored."""
-
-
-class Budget(NamedTuple):
-    """What a batch may cost, and what it has cost: all that was paid, whatever came of it."""
-
-    max_cost_usd: Decimal | None = None
-    max_tokens: int | None = None
-    spent_usd: Decimal = ZERO
-    spent_tokens: int = 0
-    next_usd: Decimal = ZERO
-    """What the next call may cost, where the budget had no room for it."""
-    next_tokens: int = 0
-    unrecorded_usd: Decimal = ZERO
-    """The part of the spend that no event records: calls whose cost never became known."""
-    unrecorded_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class NewBatch:
-    """A batch as it is submitted; `Batch` is its stored form."""
-
-    batch_id: str
-    spec: BatchSpec
-    project: str = "default"
-    dataset: str = ""
-    tags: tuple[str, ...] = ()
-    priority: int = 1
-    max_duration: timedelta | None = None
-    submitted_by: str = "user"
-    max_cost_usd: Decimal | None = None
-    max_tokens: int | None = None
-    traced: float = 0.0
-    """The share of its evaluations that are traced, where spans are recorded."""
-    run_id: str = FLEET
-    """The local run that serves it."""
 
 
 class SerialLink(NamedTuple):
@@ -75,68 +38,6 @@ class AcceptedEvaluation(NamedTuple):
     repetition: int
     cache_key: str | None = None
     link: SerialLink | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch that was submitted, as the ledger has it."""
-
-    batch_id: str
-    month: date
-    name: str
-    project: str
-    priority: int
-    spec: bytes
-    state: str
-    reason: str
-    total: int
-    ended: int
-    published: int
-    published_to: str
-    deadline: datetime | None
-    finished: bool
-    accepted_at: datetime | None = None
-    max_cost_usd: Decimal | None = None
-    max_tokens: int | None = None
-    spent_usd: Decimal = ZERO
-    spent_tokens: int = 0
-    failed: int = 0
-    completed: int = 0
-    unrecorded_usd: Decimal = ZERO
-    """Estimated cost of calls that no event records."""
-    unrecorded_tokens: int = 0
-    next_usd: Decimal = ZERO
-    next_tokens: int = 0
-    run_id: str = FLEET
-    """The local run that serves it; each run replaces it."""
-
-    @property
-    def allowed_seconds(self) -> float:
-        """Its time limit in seconds; 0 without a limit."""
-        if self.deadline is None or self.accepted_at is None:
-            return 0.0
-        return max(0.0, (self.deadline - self.accepted_at).total_seconds())
-
-    @property
-    def budget(self) -> Budget:
-        """What it may cost, and what it has cost."""
-        return Budget(
-            *(self.max_cost_usd, self.max_tokens),
-            self.spent_usd + self.unrecorded_usd,
-            self.spent_tokens + self.unrecorded_tokens,
-            *(self.next_usd, self.next_tokens),
-            *(self.unrecorded_usd, self.unrecorded_tokens),
-        )
-
-    @property
-    def has_budget(self) -> bool:
-        """Whether its spend is limited."""
-        return self.max_cost_usd is not None or self.max_tokens is not None
-
-    @property
-    def in_flight(self) -> int:
-        """Evaluations within the windows so far that have not ended."""
-        return max(0, self.published - self.ended)
 
 
 class EvaluationState(NamedTuple):

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import reduce
 from itertools import islice
 
 from domain.ids import FLEET
@@ -22,18 +21,16 @@ from projections.database.errors import UnstorableData
 from projections.folds.change import Change, EvaluationRow
 from projections.folds.progress import Progress
 from projections.folds.scorecard import EXACT, ZERO, exact
+from projections.ledger.batch import Batch, Budget, NewBatch
 from projections.ledger.contract import (
     LONGEST_RETRY_DELAY,
     AcceptedEvaluation,
     AttemptOpening,
-    Batch,
     BatchExists,
-    Budget,
     Decide,
     DueLink,
     EvaluationState,
     FailedEvaluation,
-    NewBatch,
     OpenedAttempt,
     SerialLink,
     UnpublishedOpening,
@@ -82,7 +79,7 @@ class MemoryLedger:
         self.tables.batches[batch.batch_id] = month
         for one in accepted:
             self._insert(batch.batch_id, month, one)
-        self.batches.accept(batch, month=month, total=len(accepted), now=now)
+        self.batches.accept(batch, month=month, now=now)
         return len(accepted)
 
     def _refuse_known(self, batch_id: str, evaluation_ids: Sequence[str]) -> None:
@@ -132,17 +129,16 @@ class MemoryLedger:
         return self._counted(self.batches.held[batch_id]) if batch_id in self.batches.held else None
 
     def _counted(self, batch: Batch) -> Batch:
-        counts = [each for (key, _), each in self.tables.progress.items() if key == batch.batch_id]
-        ended = sum(each.completed + each.failed + each.timed_out + each.cancelled for each in counts)
-        return replace(
-            batch,
-            ended=ended,
-            published=self.batches.published(batch.batch_id) + self.published_apart[batch.batch_id],
-            spent_usd=reduce(EXACT.add, (each.cost_usd for each in counts), ZERO),
-            spent_tokens=sum(each.tokens for each in counts),
-            failed=sum(each.failed for each in counts),
-            completed=sum(each.completed for each in counts),
+        progress = Progress()
+        for (key, _), counted in self.tables.progress.items():
+            if key == batch.batch_id:
+                progress += counted
+        budget = batch.budget._replace(
+            spent_usd=progress.cost_usd + batch.budget.unrecorded_usd,
+            spent_tokens=progress.tokens + batch.budget.unrecorded_tokens,
         )
+        published = self.batches.published(batch.batch_id) + self.published_apart[batch.batch_id]
+        return replace(batch, published=published, budget=budget, progress=progress)
 
     async def request_state(
         self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None

@@ -4,12 +4,12 @@ from collections import defaultdict
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from domain.batch_spec import pack
 from projections.folds.change import EvaluationRow
 from projections.folds.scorecard import ZERO
-from projections.ledger.contract import Batch, Budget, NewBatch
+from projections.ledger.batch import Batch, Budget, NewBatch
 
 
 class PublishedWindow(NamedTuple):
@@ -42,9 +42,9 @@ class MemoryBatches:
         self.held[batch.batch_id] = batch
         self._horizons[batch.batch_id] = "" if batch.finished else batch.published_to
 
-    def accept(self, batch: NewBatch, *, month: date, total: int, now: datetime) -> None:
+    def accept(self, batch: NewBatch, *, month: date, now: datetime) -> None:
         """Add a batch."""
-        self._put(_stored(batch, month, total, now))
+        self._put(_stored(batch, month, now))
         self.events.append(BatchEvent(batch.batch_id, "accepted", batch.submitted_by))
 
     def unfinished(self) -> list[Batch]:
@@ -68,25 +68,27 @@ class MemoryBatches:
             return False
         batch = replace(batch, state=request.type, reason=request.reason)
         goes_on = request.type == "running"
-        self._put(replace(batch, next_usd=ZERO, next_tokens=0) if goes_on else batch)
+        self._put(_with_budget(batch, next_usd=ZERO, next_tokens=0) if goes_on else batch)
         self.events.append(request)
         return True
 
     def set_unrecorded_spend(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         """Raise the estimated spend that no event records."""
         if batch := self.held.get(batch_id):
-            usd, tokens = max(usd, batch.unrecorded_usd), max(tokens, batch.unrecorded_tokens)
-            self._put(replace(batch, unrecorded_usd=usd, unrecorded_tokens=tokens))
+            budget = batch.budget
+            usd, tokens = max(usd, budget.unrecorded_usd), max(tokens, budget.unrecorded_tokens)
+            self._put(_with_budget(batch, unrecorded_usd=usd, unrecorded_tokens=tokens))
 
     def set_next_call_cost(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         """Set what the next call may cost."""
         if batch := self.held.get(batch_id):
-            self._put(replace(batch, next_usd=usd, next_tokens=tokens))
+            self._put(_with_budget(batch, next_usd=usd, next_tokens=tokens))
 
     def set_budget(self, budget: Budget, request: BatchEvent) -> None:
         """Change what a batch may cost."""
         if batch := self.held.get(request.batch_id):
-            self._put(replace(batch, max_cost_usd=budget.max_cost_usd, max_tokens=budget.max_tokens))
+            limits = {"max_cost_usd": budget.max_cost_usd, "max_tokens": budget.max_tokens}
+            self._put(_with_budget(batch, **limits))
             self.events.append(request)
 
     def change_spec(self, spec: bytes, request: BatchEvent) -> bool:
@@ -141,7 +143,11 @@ class MemoryBatches:
         return min(windows, default=None)
 
 
-def _stored(batch: NewBatch, month: date, total: int, now: datetime) -> Batch:
+def _with_budget(batch: Batch, **changes: Any) -> Batch:  # noqa: ANN401 - fields of `Budget`
+    return replace(batch, budget=batch.budget._replace(**changes))
+
+
+def _stored(batch: NewBatch, month: date, now: datetime) -> Batch:
     return Batch(
         batch.batch_id,
         month,
@@ -151,14 +157,11 @@ def _stored(batch: NewBatch, month: date, total: int, now: datetime) -> Batch:
         pack(batch.spec),
         state="running",
         reason="",
-        total=total,
-        ended=0,
         published=0,
         published_to="",
         deadline=now + batch.max_duration if batch.max_duration else None,
         finished=False,
         accepted_at=now,
-        max_cost_usd=batch.max_cost_usd,
-        max_tokens=batch.max_tokens,
         run_id=batch.run_id,
+        budget=Budget(batch.max_cost_usd, batch.max_tokens),
     )

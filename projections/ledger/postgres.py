@@ -19,17 +19,15 @@ from eventlog.timeline import Cursor
 from projections.database.connection import transaction
 from projections.folds.change import EvaluationRow, StoredEvent
 from projections.folds.progress import Progress
+from projections.ledger.batch import Batch, Budget, NewBatch, with_totals
 from projections.ledger.contract import (
     AcceptedEvaluation,
     AttemptOpening,
-    Batch,
     BatchExists,
-    Budget,
     Decide,
     DueLink,
     EvaluationState,
     FailedEvaluation,
-    NewBatch,
     OpenedAttempt,
     SerialLink,
     UnpublishedOpening,
@@ -103,7 +101,7 @@ class PostgresLedger:
         async with transaction(self._pool) as conn:
             cursor = await conn.execute(query("ledger_batches"), {"batch_id": batch_id, "run_id": run_id})
             rows = await cursor.fetchall()
-        return [Batch(*_with_bytes(row)) for row in rows]
+        return [Batch(*with_totals(_with_bytes(row))) for row in rows]
 
     async def request_state(
         self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from eventlog.events import Event
-from projections.ledger.contract import Batch, UnpublishedOpening
+from projections.ledger.batch import Batch
+from projections.ledger.contract import UnpublishedOpening
 
 
 class ProviderBatchState(StrEnum):

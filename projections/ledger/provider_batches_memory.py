@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from eventlog import payloads as p
-from projections.ledger.contract import Batch, UnpublishedOpening
+from projections.ledger.batch import Batch
+from projections.ledger.contract import UnpublishedOpening
 from projections.ledger.memory import MemoryLedger
 from projections.ledger.memory_batches import BatchEvent
 from projections.ledger.provider_batches import (

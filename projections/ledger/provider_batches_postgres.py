@@ -10,7 +10,8 @@ from psycopg_pool import AsyncConnectionPool
 
 from eventlog.codec import decode_body
 from projections.database.connection import transaction
-from projections.ledger.contract import AttemptOpening, Batch, EvaluationState, UnpublishedOpening
+from projections.ledger.batch import Batch
+from projections.ledger.contract import AttemptOpening, EvaluationState, UnpublishedOpening
 from projections.ledger.provider_batches import (
     PendingRequest,
     ProviderBatch,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from projections.database.connection import Connection
 from projections.database.errors import UnknownBatch
-from projections.queries.batch_status import BatchStatus, batch_reordered, batch_status, batch_verdicts
+from projections.folds.progress import Progress
 from projections.sql import query
 
 SHOWN_EXECUTORS = 12
@@ -66,13 +66,24 @@ class ExecutorShare(NamedTuple):
     longest: float
 
 
+class UnfinishedEvaluation(NamedTuple):
+    """An open evaluation, and the reasons of its quarantined entries."""
+
+    evaluation_id: str
+    attempt: int
+    sequence: int
+    state: str
+    quarantined: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
     """The aggregates of one batch."""
 
     batch_id: str
     span: BatchSpan
-    status: BatchStatus | None
+    progress: Progress | None
+    """None while no event of it is stored."""
     states: dict[str, int]
     waits: list[StepDuration]
     retries: dict[str, int]
@@ -97,7 +108,7 @@ async def batch_summary(conn: Connection, batch_id: str) -> BatchSummary:
     return BatchSummary(
         batch_id,
         BatchSpan(*spans[0]),
-        await batch_status(conn, batch_id),
+        await batch_progress(conn, batch_id),
         dict(await rows("summary_states")),
         [StepDuration(*row) for row in [*await rows("summary_waits"), *await rows("summary_storing")]],
         dict(await rows("summary_retries")),
@@ -107,6 +118,29 @@ async def batch_summary(conn: Connection, batch_id: str) -> BatchSummary:
         [SlowEvaluation(*row) for row in await rows("summary_slowest", SHOWN_SLOWEST)],
         [ExecutorShare(*row) for row in await rows("summary_executors", SHOWN_EXECUTORS)],
     )
+
+
+async def batch_progress(conn: Connection, batch_id: str) -> Progress | None:
+    """Return a batch's counters, or None while no event of it is stored."""
+    row = await (await conn.execute(query("batch_counters"), [batch_id])).fetchone()
+    return Progress(*row) if row else None
+
+
+async def batch_verdicts(conn: Connection, batch_id: str) -> dict[str, int]:
+    """Count a batch's events by disposition."""
+    return dict(await (await conn.execute(query("batch_verdicts"), [batch_id])).fetchall())
+
+
+async def batch_reordered(conn: Connection, batch_id: str) -> tuple[int, int]:
+    """Count events that arrived after a successor, and the evaluations concerned."""
+    row = await (await conn.execute(query("batch_reordered"), [batch_id])).fetchone()
+    return (row[0], row[1]) if row else (0, 0)
+
+
+async def batch_unfinished(conn: Connection, batch_id: str, *, limit: int) -> list[UnfinishedEvaluation]:
+    """List a batch's evaluations that have not ended."""
+    rows = await (await conn.execute(query("batch_unfinished"), [batch_id, limit])).fetchall()
+    return [UnfinishedEvaluation(*row) for row in rows]
 
 
 async def batch_ids(conn: Connection) -> Sequence[str]:

@@ -5,7 +5,7 @@ They read only the counters of a batch and one window of open evaluations, excep
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -15,7 +15,8 @@ from pydantic import AwareDatetime, TypeAdapter
 from domain.ids import FLEET
 from projections.database.connection import Connection
 from projections.database.errors import UnknownBatch
-from projections.ledger.contract import Budget
+from projections.folds.progress import Progress, with_progress
+from projections.ledger.batch import Budget, with_totals
 from projections.sql import query
 
 _TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
@@ -28,36 +29,20 @@ class ListedBatch(NamedTuple):
     name: str
     project: str
     status: str
-    total: int
-    completed: int
-    passed: int
-    failed: int
-    timed_out: int
-    cancelled: int
-    cost_usd: Decimal
     accepted_at: datetime
     finished_at: datetime | None
     now: datetime
     is_scored: bool
     """Whether it has an evaluator."""
-    run_id: str = FLEET
-    unrecorded_usd: Decimal = Decimal(0)
+    run_id: str
+    unrecorded_usd: Decimal
     """Estimated cost of calls that no event records."""
+    progress: Progress
 
     @property
     def spent_usd(self) -> Decimal:
         """The spend that a budget counts."""
-        return self.cost_usd + self.unrecorded_usd
-
-    @property
-    def done(self) -> int:
-        """Evaluations that have ended."""
-        return self.completed + self.failed + self.timed_out + self.cancelled
-
-    @property
-    def dead_letters(self) -> int:
-        """Evaluations that failed or timed out."""
-        return self.failed + self.timed_out
+        return self.progress.cost_usd + self.unrecorded_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,54 +61,12 @@ class BatchSnapshot:
     deadline: datetime | None
     finished_at: datetime | None
     now: datetime
-    total: int = 0
-    completed: int = 0
-    passed: int = 0
-    failed: int = 0
-    timed_out: int = 0
-    cancelled: int = 0
-    retried: int = 0
-    bridged: int = 0
-    score: float | None = None
-    tokens: int = 0
-    cost_usd: Decimal = Decimal(0)
-    max_cost_usd: Decimal | None = None
-    max_tokens: int | None = None
-    unrecorded_usd: Decimal = Decimal(0)
-    """Estimated cost of calls that no event records."""
-    unrecorded_tokens: int = 0
-    next_usd: Decimal = Decimal(0)
-    next_tokens: int = 0
     run_id: str = FLEET
     """The local run that serves it."""
     requires: Sequence[str] = ()
     """Labels that an executor must declare to serve it."""
-
-    @property
-    def budget(self) -> Budget:
-        """Limits and spend."""
-        return Budget(
-            *(self.max_cost_usd, self.max_tokens),
-            self.cost_usd + self.unrecorded_usd,
-            self.tokens + self.unrecorded_tokens,
-            *(self.next_usd, self.next_tokens),
-            *(self.unrecorded_usd, self.unrecorded_tokens),
-        )
-
-    @property
-    def done(self) -> int:
-        """Evaluations that have ended."""
-        return self.completed + self.failed + self.timed_out + self.cancelled
-
-    @property
-    def pending(self) -> int:
-        """Evaluations that have not ended."""
-        return max(0, self.total - self.done)
-
-    @property
-    def dead_letters(self) -> int:
-        """Evaluations that failed or timed out."""
-        return self.failed + self.timed_out
+    budget: Budget = field(default_factory=Budget)
+    progress: Progress = field(default_factory=Progress)
 
     @property
     def duration(self) -> timedelta:
@@ -148,7 +91,7 @@ class VariantResult(NamedTuple):
 
     variant: int
     total: int
-    done: int
+    ended: int
     completed: int
     passed: int
     dead_letters: int
@@ -175,7 +118,7 @@ async def list_batches(
     """List batches, newest first."""
     wanted = {"status": status, "project": project, "limit": limit}
     rows = await (await conn.execute(query("batches_list"), wanted)).fetchall()
-    return [ListedBatch(*row) for row in rows]
+    return [ListedBatch._make(with_progress(row)) for row in rows]
 
 
 async def read_snapshot(conn: Connection, batch_id: str) -> BatchSnapshot:
@@ -183,7 +126,7 @@ async def read_snapshot(conn: Connection, batch_id: str) -> BatchSnapshot:
     row = await (await conn.execute(query("batches_snapshot"), [batch_id])).fetchone()
     if row is None:
         raise UnknownBatch(batch_id)
-    return BatchSnapshot(*row)
+    return BatchSnapshot(*with_totals(row))
 
 
 async def waiting(conn: Connection, batch_id: str) -> list[WaitingCount]:

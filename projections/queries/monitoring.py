@@ -8,6 +8,7 @@ from psycopg_pool import AsyncConnectionPool
 from domain.batch_spec import unpack
 from domain.ids import FLEET
 from projections.database.connection import transaction
+from projections.folds.progress import Progress, with_progress
 from projections.sql import query
 
 
@@ -18,19 +19,14 @@ class ActiveBatch(NamedTuple):
     running: int
     """1 or 0 for a single batch, as `paused`."""
     paused: int
-    pending: int
-    completed: int
-    failed: int
-    timed_out: int
-    cancelled: int
-    passed: int | None
-    """None without an evaluator."""
-    cost_usd: float
     accepted_at: float
     """Seconds since 1970."""
     idle_seconds: float
     budget_spent: float | None
     """The larger spent share of its two limits; None without limits."""
+    is_scored: bool
+    """Whether it has an evaluator; without one, none of its evaluations count as passed."""
+    progress: Progress
 
 
 class FinishedBatch(NamedTuple):
@@ -53,7 +49,8 @@ class BatchMonitor:
 
     async def batches(self, *, limit: int) -> list[ActiveBatch]:
         """List unfinished batches, the oldest first; those beyond the limit as one sum."""
-        return [ActiveBatch(*row) for row in await self._rows("active_batches", {"limit": limit})]
+        rows = await self._rows("active_batches", {"limit": limit})
+        return [ActiveBatch._make(with_progress(row)) for row in rows]
 
     async def finished(self, *, within: timedelta, limit: int) -> list[FinishedBatch]:
         """List batches that finished within a span of time, newest first."""

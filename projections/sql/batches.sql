@@ -56,11 +56,12 @@ SELECT count(*), count(DISTINCT evaluation_id)
 FROM compared
 WHERE first_successor < arrival;
 
--- name: batch_status
--- Returns the summed counters of a batch.
-SELECT total, pending, completed, passed, failed, timed_out, cancelled, retried, bridged, score, tokens, cost_usd
-FROM batch_status
-WHERE batch_id = %s;
+-- name: batch_counters
+-- Returns the summed counters of a batch, if an event of it is stored.
+SELECT c.*
+FROM batches b
+CROSS JOIN LATERAL progress_of(b) c
+WHERE b.batch_id = %s AND EXISTS (SELECT FROM batch_progress p WHERE p.batch_id = b.batch_id);
 
 -- name: batch_unfinished
 -- Returns the open evaluations of a batch with their cursor and the reasons of their quarantined entries.
@@ -83,9 +84,8 @@ ORDER BY e.verdict;
 
 -- name: batches_list
 -- Returns the newest batches with their counters; a batch is `completed` only once it is finished.
-SELECT b.batch_id, b.name, b.project, w.status, coalesce(b.total, s.total, 0), coalesce(s.completed, 0),
-       coalesce(s.passed, 0), coalesce(s.failed, 0), coalesce(s.timed_out, 0), coalesce(s.cancelled, 0),
-       coalesce(s.cost_usd, 0), b.accepted_at, b.finished_at, now(), is_scored(b), b.run_id, b.unrecorded_usd
+SELECT b.batch_id, b.name, b.project, w.status, b.accepted_at, b.finished_at, now(), is_scored(b), b.run_id,
+       b.unrecorded_usd, c.*
 FROM batches b
 CROSS JOIN LATERAL (
     SELECT CASE WHEN b.kind = 'external' THEN 'external'
@@ -93,7 +93,7 @@ CROSS JOIN LATERAL (
                 WHEN b.state = 'completed' AND b.finished_at IS NULL THEN 'running'
                 ELSE b.state END AS status
 ) w
-LEFT JOIN LATERAL (SELECT * FROM batch_status p WHERE p.batch_id = b.batch_id) s ON true
+CROSS JOIN LATERAL progress_of(b) c
 WHERE (%(status)s::text IS NULL OR w.status = %(status)s)
   AND (%(project)s::text IS NULL OR b.project = %(project)s)
 ORDER BY b.accepted_at DESC, b.batch_id DESC
@@ -110,17 +110,16 @@ WHERE l.batch_id = %s;
 -- Returns one batch and its counters at one moment. An external batch has no end: its last result stands in.
 SELECT b.batch_id, b.kind, b.name, b.project, b.dataset, b.state, b.reason, b.spec::text,
        b.accepted_at, b.deadline,
-       CASE WHEN b.kind = 'external' AND b.finished_at IS NULL AND coalesce(s.pending, 0) = 0
-            THEN (SELECT max(ended_at) FROM scorecards c WHERE c.batch_id = b.batch_id)
+       CASE WHEN b.kind = 'external' AND b.finished_at IS NULL
+                 AND c.total = c.completed + c.failed + c.timed_out + c.cancelled
+            THEN (SELECT max(ended_at) FROM scorecards s WHERE s.batch_id = b.batch_id)
             ELSE b.finished_at END,
-       now(), coalesce(b.total, s.total, 0), coalesce(s.completed, 0), coalesce(s.passed, 0),
-       coalesce(s.failed, 0), coalesce(s.timed_out, 0), coalesce(s.cancelled, 0), coalesce(s.retried, 0),
-       coalesce(s.bridged, 0), s.score, coalesce(s.tokens, 0), coalesce(s.cost_usd, 0),
-       b.max_cost_usd, b.max_tokens,
-       b.unrecorded_usd, b.unrecorded_tokens, coalesce(b.next_usd, 0), coalesce(b.next_tokens, 0),
-       b.run_id, ARRAY(SELECT json_array_elements_text(b.spec -> 'requires'))
+       now(), b.run_id, ARRAY(SELECT json_array_elements_text(b.spec -> 'requires')),
+       b.max_cost_usd, b.max_tokens, c.cost_usd + b.unrecorded_usd, c.tokens + b.unrecorded_tokens,
+       coalesce(b.next_usd, 0), coalesce(b.next_tokens, 0), b.unrecorded_usd, b.unrecorded_tokens,
+       c.*
 FROM batches b
-LEFT JOIN batch_status s USING (batch_id)
+CROSS JOIN LATERAL progress_of(b) c
 WHERE b.batch_id = %s;
 
 -- name: batches_variants

@@ -16,7 +16,7 @@ from rich.console import Console
 from coordinator.coordinator import requires_of
 from coordinator.operations import BudgetChange, MovedCounts
 from domain.ids import FLEET
-from projections.ledger.contract import Batch
+from projections.ledger.batch import Batch
 from projections.queries.batches import read_snapshot
 from scoreline.command_error import CommandError
 from scoreline.formatting import counted
@@ -173,7 +173,7 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
                 console.print(_who_asks(moved), markup=False)
         run_id = placement.new_run()
         batch = asyncio.run(_ask_to_resume(batch_id, budget or BudgetChange(), servers, settings, run_id))
-        pending = batch.total - batch.ended
+        pending = batch.progress.pending
         fleet = placement.fleet(batch_id, settings, run_id, requires_of(batch), pending=pending)
         wanted = RunRequest(batch_id, fleet, as_json, min_pass_rate, read_outputs(placement.outputs))
         return _go_on(wanted, placement, servers, settings, console, interruption)

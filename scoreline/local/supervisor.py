@@ -314,12 +314,14 @@ class BatchSupervisor:
 
     def _show(self, display: ProgressDisplay, view: BatchView) -> None:
         """Show progress; missing executors are not reported while the fleet starts."""
-        is_served = bool(view.fleet.serving(view.snapshot)) and view.unpublished < view.snapshot.total
+        is_served = (
+            bool(view.fleet.serving(view.snapshot)) and view.unpublished < view.snapshot.progress.total
+        )
         began = not self.wanted.fleet or is_served or monotonic() > self._began_by
         self._began_by = 0.0 if began else self._began_by
         if began:
             # Our own coordinator is about to close what has ended.
-            is_closing = self.wanted.fleet and not view.snapshot.pending
+            is_closing = self.wanted.fleet and not view.snapshot.progress.pending
             display.show(view.snapshot, view.fleet, remarks=() if is_closing else reasons(view))
         else:
             display.show(view.snapshot, FLEET_NOT_READ)

@@ -35,7 +35,7 @@ def status_word(snapshot: BatchSnapshot) -> str:
 def is_over(snapshot: BatchSnapshot) -> bool:
     """Whether no more evaluations run without a command; an external batch is over by its counters."""
     if snapshot.kind == "external":
-        return snapshot.total > 0 and snapshot.pending == 0
+        return snapshot.progress.total > 0 and snapshot.progress.pending == 0
     return snapshot.state == "paused" or snapshot.finished_at is not None
 
 
@@ -43,7 +43,7 @@ def exit_code(snapshot: BatchSnapshot) -> ExitCode:
     """Return the exit code for a batch; 0 while it runs."""
     if status_word(snapshot) in STOPPED:
         return ExitCode.STOPPED
-    if is_over(snapshot) and snapshot.dead_letters:
+    if is_over(snapshot) and snapshot.progress.dead_letters:
         return ExitCode.DEAD_LETTERS
     if is_over(snapshot) and any(over(snapshot.budget)):
         return ExitCode.OVER_BUDGET
@@ -61,35 +61,36 @@ def gated_exit_code(snapshot: BatchSnapshot, min_pass_rate: float | None) -> Exi
 
 def document(snapshot: BatchSnapshot) -> dict[str, Any]:
     """Return a batch as JSON: first the keys that every command has, then more."""
+    progress, budget = snapshot.progress, snapshot.budget
     return {
         "batch_id": snapshot.batch_id,
         "status": status_word(snapshot),
-        "total": snapshot.total,
-        "completed": snapshot.completed,
-        "passed": snapshot.passed,
-        "failed": snapshot.failed,
-        "timed_out": snapshot.timed_out,
-        "cancelled": snapshot.cancelled,
-        "pending": snapshot.pending,
-        "retried": snapshot.retried,
-        "bridged": snapshot.bridged,
-        "score": snapshot.score,
+        "total": progress.total,
+        "completed": progress.completed,
+        "passed": progress.passed,
+        "failed": progress.failed,
+        "timed_out": progress.timed_out,
+        "cancelled": progress.cancelled,
+        "pending": progress.pending,
+        "retried": progress.retried,
+        "bridged": progress.bridged,
+        "score": progress.score,
         "duration_s": round(snapshot.duration.total_seconds(), 3),
-        "tokens": snapshot.tokens,
-        "cost_usd": float(snapshot.cost_usd),
-        "max_cost_usd": None if snapshot.max_cost_usd is None else float(snapshot.max_cost_usd),
-        "max_tokens": snapshot.max_tokens,
-        "spent_usd": float(snapshot.budget.spent_usd),
-        "spent_tokens": snapshot.budget.spent_tokens,
-        "unrecorded_usd": float(snapshot.budget.unrecorded_usd),
-        "unrecorded_tokens": snapshot.budget.unrecorded_tokens,
-        "over_budget": any(over(snapshot.budget)),
-        "over_budget_usd": float(over(snapshot.budget)[0]),
-        "over_budget_tokens": over(snapshot.budget)[1],
+        "tokens": progress.tokens,
+        "cost_usd": float(progress.cost_usd),
+        "max_cost_usd": None if budget.max_cost_usd is None else float(budget.max_cost_usd),
+        "max_tokens": budget.max_tokens,
+        "spent_usd": float(budget.spent_usd),
+        "spent_tokens": budget.spent_tokens,
+        "unrecorded_usd": float(budget.unrecorded_usd),
+        "unrecorded_tokens": budget.unrecorded_tokens,
+        "over_budget": any(over(budget)),
+        "over_budget_usd": float(over(budget)[0]),
+        "over_budget_tokens": over(budget)[1],
         "name": snapshot.name,
         "project": snapshot.project,
         "dataset": snapshot.dataset,
         "reason": snapshot.reason,
-        "dead_letters": snapshot.dead_letters,
+        "dead_letters": progress.dead_letters,
         "pass_rate": batch_pass_rate(snapshot).value,
     }

@@ -48,7 +48,7 @@ class BatchView:
     def unpublished(self) -> int:
         """Evaluations that are neither published to executors nor at a provider."""
         elsewhere = self.at_providers.backlog.waiting
-        return max(0, self.snapshot.pending - elsewhere - sum(each.count for each in self.waiting))
+        return max(0, self.snapshot.progress.pending - elsewhere - sum(each.count for each in self.waiting))
 
     @property
     def is_abandoned(self) -> bool:
@@ -66,11 +66,13 @@ async def read_batch_view(
     async with conn.transaction():
         snapshot = await read_snapshot(conn, batch_id)
         labels = variant_labels(snapshot.spec)
-        waits = await waiting(conn, batch_id) if snapshot.pending else []
-        serial = await serial_waiting(conn, batch_id) if every_row and snapshot.pending else 0
+        waits = await waiting(conn, batch_id) if snapshot.progress.pending else []
+        serial = await serial_waiting(conn, batch_id) if every_row and snapshot.progress.pending else 0
         results = await variant_results(conn, batch_id) if every_row and len(labels) > 1 else []
         report = (
-            await read_report(conn, snapshot) if every_row and is_over(snapshot) and snapshot.done else None
+            await read_report(conn, snapshot)
+            if every_row and is_over(snapshot) and snapshot.progress.ended
+            else None
         )
         at_providers = await read_provider_batches(conn, batch_id, snapshot.spec)
         quiet = await leader_quiet(conn, coordinator_lock(snapshot.run_id))
@@ -82,7 +84,7 @@ async def read_batch_view(
         labels,
         fleet=await fleet.read(),
         at_providers=at_providers,
-        lanes=await fleet.lanes(batch_id) if snapshot.pending else (),
+        lanes=await fleet.lanes(batch_id) if snapshot.progress.pending else (),
         report=report,
         leaderless=quiet is None or quiet > QUIET,
     )

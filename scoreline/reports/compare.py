@@ -66,7 +66,7 @@ async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> C
         comparison = BatchComparison(
             limit, Side(is_scored=is_scored(before.spec)), Side(is_scored=is_scored(after.spec))
         )
-        with progress_bar("comparing", max(before.total, after.total)) as advance:
+        with progress_bar("comparing", max(before.progress.total, after.progress.total)) as advance:
             async for pair in compared_pairs(conn, left, right, variants=pairing.numbers):
                 comparison.add(pair)
                 if comparison.seen % ADVANCE_EVERY == 0:

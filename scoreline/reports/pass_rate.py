@@ -9,9 +9,11 @@ Dashboards compute the same in SQL: `pass_rate` and `is_scored` in `0014_pass_ra
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 from pydantic_core import from_json
 
+from projections.folds.progress import Progress
 from projections.queries.batches import BatchSnapshot, ListedBatch, VariantResult
 from scoreline.reports.compare_statistics import Interval, wilson
 
@@ -27,6 +29,11 @@ class PassRate:
     total: int
     is_scored: bool = True
     """Whether the batch has an evaluator: without one there are no verdicts."""
+
+    @classmethod
+    def of(cls, progress: Progress, *, is_scored: bool) -> Self:
+        """Return the pass rate of a batch by its counters."""
+        return cls(progress.passed, progress.ended, progress.total, is_scored)
 
     @property
     def value(self) -> float | None:
@@ -62,14 +69,14 @@ def is_scored(spec: str | None) -> bool:
 
 def batch_pass_rate(snapshot: BatchSnapshot) -> PassRate:
     """Return the pass rate of a batch."""
-    return PassRate(snapshot.passed, snapshot.done, snapshot.total, is_scored(snapshot.spec))
+    return PassRate.of(snapshot.progress, is_scored=is_scored(snapshot.spec))
 
 
 def listed_pass_rate(batch: ListedBatch) -> PassRate:
     """Return the pass rate of a batch in a list."""
-    return PassRate(batch.passed, batch.done, batch.total, batch.is_scored)
+    return PassRate.of(batch.progress, is_scored=batch.is_scored)
 
 
 def variant_pass_rate(result: VariantResult, *, is_scored: bool) -> PassRate:
     """Return the pass rate of one variant."""
-    return PassRate(result.passed, result.done, result.total, is_scored)
+    return PassRate(result.passed, result.ended, result.total, is_scored)

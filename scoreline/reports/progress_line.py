@@ -65,8 +65,8 @@ class ProgressDisplay:
         self, snapshot: BatchSnapshot, fleet: FleetStatus = FLEET_NOT_READ, *, remarks: Sequence[str] = ()
     ) -> None:
         """Show a snapshot; remarks are the reasons why the batch makes no progress."""
-        self._pace.observe(snapshot.done, snapshot.now)
-        rate, eta = self._pace.rate, self._pace.eta(snapshot.pending)
+        self._pace.observe(snapshot.progress.ended, snapshot.now)
+        rate, eta = self._pace.rate, self._pace.eta(snapshot.progress.pending)
         if self._live:
             lines = [Text(remark, style="yellow") for remark in remarks]
             facts = Text(" · ".join(facts_of(snapshot, fleet, rate=rate, eta=eta)))
@@ -92,12 +92,12 @@ class ProgressDisplay:
 
 def bar(snapshot: BatchSnapshot, width: int) -> Text:
     """Return the bar of a batch: completed, dead letters, cancelled; the rest is empty."""
-    words = progress_text(snapshot)
+    words, progress = progress_text(snapshot), snapshot.progress
     length = max(NARROWEST_BAR, min(BAR_WIDTH, width - words.cell_len - 1))
-    drawn, shares = Text(), (snapshot.completed, snapshot.dead_letters, snapshot.cancelled)
+    drawn, shares = Text(), (progress.completed, progress.dead_letters, progress.cancelled)
     reached = 0
     for (sign, style), (so_far, share) in zip(BAR, _running_sums(shares), strict=True):
-        until = round(length * so_far / max(1, snapshot.total))
+        until = round(length * so_far / max(1, progress.total))
         # Even one dead letter of a million gets a cell.
         until = max(until, min(length, reached + 1)) if share else until
         drawn.append(sign * max(0, until - reached), style=style)
@@ -112,15 +112,15 @@ def _running_sums(shares: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def progress_text(snapshot: BatchSnapshot) -> Text:
     """Return the progress of a batch: completed evaluations count, dead letters and cancelled do not."""
-    share = f" ({snapshot.completed / snapshot.total:.1%})" if snapshot.total else ""
-    counts = f"{snapshot.completed:,} of {snapshot.total:,}"
-    status = status_word(snapshot)
+    progress, status = snapshot.progress, status_word(snapshot)
+    share = f" ({progress.completed / progress.total:.1%})" if progress.total else ""
+    counts = f"{progress.completed:,} of {progress.total:,}"
     verb = f"{status}, completed" if status in {"cancelled", "expired"} else status
     text = Text(f"{verb} {counts}{share}")
-    if snapshot.dead_letters:
-        text.append(f", {counted(snapshot.dead_letters, 'dead letter')}", style="bold red")
-    if snapshot.cancelled:
-        text.append(f", {snapshot.cancelled:,} cancelled", style="yellow")
+    if progress.dead_letters:
+        text.append(f", {counted(progress.dead_letters, 'dead letter')}", style="bold red")
+    if progress.cancelled:
+        text.append(f", {progress.cancelled:,} cancelled", style="yellow")
     return text
 
 
@@ -138,15 +138,15 @@ def facts_of(
     on_average: bool = False,
 ) -> Iterator[str]:
     """Return rate, remaining time, pass rate, retries, cost and executors, as far as there are any."""
-    goes_on = snapshot.pending > 0 and not is_over(snapshot)
+    goes_on = snapshot.progress.pending > 0 and not is_over(snapshot)
     if rate is not None:
         yield f"{rate:,.1f}/s{' on average' if on_average else ''}"
         if goes_on:
             yield "no end in sight" if eta is None else f"{span(eta)} to go"
     if passed := batch_pass_rate(snapshot).words():
         yield passed
-    if snapshot.retried:
-        yield counted(snapshot.retried, "retry", "retries")
+    if snapshot.progress.retried:
+        yield counted(snapshot.progress.retried, "retry", "retries")
     yield from spending(snapshot)
     if goes_on and fleet is not FLEET_NOT_READ:
         yield executors_text(fleet, snapshot)

@@ -58,7 +58,7 @@ async def read_report(conn: Connection, snapshot: BatchSnapshot) -> Report:
     failed = (
         [make_record(row, labels) async for row in export_rows(conn, batch_id, only=wrong)] if wrong else []
     )
-    groups = await dead_letter_groups(conn, batch_id) if snapshot.dead_letters else []
+    groups = await dead_letter_groups(conn, batch_id) if snapshot.progress.dead_letters else []
     rows = report_rows(variants, by_evaluator, labels, snapshot.spec)
     return Report(tuple(rows), tuple(failed), tuple(groups))
 
@@ -81,7 +81,7 @@ def report_rows(
         names = list(dict.fromkeys([*listed, *by_name]))
         rate = variant_pass_rate(variant, is_scored=is_scored(spec))
         label = named.get(variant.variant)
-        missing = variant.done - variant.completed
+        missing = variant.ended - variant.completed
         alone = names[0] if len(names) == 1 else ""
         yield ReportRow(label, variant.variant, alone, rate, variant.score, missing)
         for name in names if len(names) > 1 else ():
@@ -97,9 +97,9 @@ def _evaluator_row(
         label,
         variant.variant,
         result.evaluator,
-        PassRate(result.passed, variant.done, variant.total),
+        PassRate(result.passed, variant.ended, variant.total),
         result.score,
-        variant.done - result.scored,
+        variant.ended - result.scored,
         decides=result.decided > 0 or not result.scored,
     )
 

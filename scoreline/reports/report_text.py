@@ -86,7 +86,7 @@ def _colour(rate: float | None) -> str:
 
 def _failed(snapshot: BatchSnapshot, report: Report) -> Iterator[RenderableType]:
     """Return the first answers that did not pass: input, expected, answer and reason."""
-    wrong = snapshot.completed - snapshot.passed
+    wrong = snapshot.progress.completed - snapshot.progress.passed
     if not report.failed:
         return
     first = f", the first {len(report.failed)}" if wrong > len(report.failed) else ""
@@ -123,7 +123,9 @@ def _dead_letters(snapshot: BatchSnapshot, report: Report) -> Iterator[Renderabl
     if not report.dead_letters:
         return
     yield Text()
-    yield Text(f"{counted(snapshot.dead_letters, 'dead letter')}, not passed, by reason:", style=BOLD_RED)
+    yield Text(
+        f"{counted(snapshot.progress.dead_letters, 'dead letter')}, not passed, by reason:", style=BOLD_RED
+    )
     for group in report.dead_letters[:GROUPS_SHOWN]:
         yield Padding(Text(_group_words(group), style=RED), (0, 0, 0, 2), expand=False)
     more = len(report.dead_letters) - GROUPS_SHOWN

@@ -33,12 +33,14 @@ def _reasons(view: BatchView) -> list[str]:
         return []
     if view.is_abandoned:
         return [_abandoned(view)]
-    if view.snapshot.total and not view.snapshot.pending:
+    if view.snapshot.progress.total and not view.snapshot.progress.pending:
         if view.snapshot.run_id:
             return ["All have ended, and the coordinator of its run has yet to close it."]
         return ["All have ended, and a coordinator has yet to close it: scoreline coordinator start"]
     if status in {"cancelled", "expired"}:
-        return [f"{status.capitalize()}: {view.snapshot.pending:,} evaluations have not ended yet."]
+        return [
+            f"{status.capitalize()}: {view.snapshot.progress.pending:,} evaluations have not ended yet."
+        ]
     return [*_missing_processes(view), *_waits(view), *_unmoved(view)]
 
 

@@ -191,9 +191,9 @@ def _results(view: BatchView, width: int) -> Iterator[RenderableType]:
 def _facts(view: BatchView) -> Iterator[str]:
     """Return the facts of one view: the average rate, and no estimate without a serving executor."""
     snapshot = view.snapshot
-    rate = average(snapshot.done, snapshot.duration)
+    rate = average(snapshot.progress.ended, snapshot.duration)
     is_served = view.fleet.unavailable or view.fleet.serving(snapshot) or snapshot.kind == "external"
-    eta = remaining(snapshot.pending, rate) if is_served else None
+    eta = remaining(snapshot.progress.pending, rate) if is_served else None
     return facts_of(snapshot, view.fleet, rate=rate, eta=eta, on_average=True)
 
 
@@ -202,7 +202,7 @@ def _lasted(view: BatchView) -> str:
     if status_word(view.snapshot) in {"cancelled", "expired"} and view.snapshot.reason:
         return f"{word} {span(view.snapshot.duration)}, ended: {excerpt(view.snapshot.reason, 200)}"
     deadline = view.snapshot.deadline
-    until = f", must end by {stamp(deadline)}" if deadline and view.snapshot.pending else ""
+    until = f", must end by {stamp(deadline)}" if deadline and view.snapshot.progress.pending else ""
     return f"{word} {span(view.snapshot.duration)}{until}"
 
 
@@ -222,7 +222,7 @@ def _variants(view: BatchView, width: int) -> RenderableType:
         cells: list[Text | str] = [
             Text(excerpt(label.target, LABEL_SHOWN) if label else f"variant {result.variant}"),
             Text(excerpt(label.prompt, LABEL_SHOWN) if label else "-"),
-            f"{result.done:,}/{result.total:,}",
+            f"{result.ended:,}/{result.total:,}",
             str(variant_pass_rate(result, is_scored=scored)),
             "-" if result.score is None else f"{result.score:.3f}",
             f"{result.dead_letters:,}",
@@ -233,9 +233,9 @@ def _variants(view: BatchView, width: int) -> RenderableType:
 
 def _next_steps(view: BatchView) -> Iterator[str]:
     batch_id = printable(view.snapshot.batch_id)
-    if view.snapshot.dead_letters and not view.report:
+    if view.snapshot.progress.dead_letters and not view.report:
         yield f"Dead letters, and how to retry them: {batch_command('dlq', batch_id)}"
-    if is_over(view.snapshot) and view.snapshot.done:
+    if is_over(view.snapshot) and view.snapshot.progress.ended:
         yield f"All results: {batch_command('export', batch_id, '-o', 'results.jsonl')}"
     elif not is_over(view.snapshot) and not view.is_abandoned:
         yield f"To watch it: {batch_command('status', batch_id, '--watch')}"

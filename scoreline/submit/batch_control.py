@@ -38,8 +38,9 @@ def run_pause(servers: Servers, settings: Settings, batch_id: str, *, reason: st
 def run_cancel(servers: Servers, settings: Settings, batch_id: str, *, reason: str) -> None:
     """Cancel a batch and print how many of its evaluations ran."""
     ended = asyncio.run(_cancel(servers, settings, batch_id, reason))
-    ran = f"{ended.done - ended.cancelled:,} of {ended.total:,} evaluations ran"
-    _print(f"{batch_id} is cancelled: {ran}, {ended.cancelled:,} were cancelled")
+    progress = ended.progress
+    ran = f"{progress.ended - progress.cancelled:,} of {progress.total:,} evaluations ran"
+    _print(f"{batch_id} is cancelled: {ran}, {progress.cancelled:,} were cancelled")
 
 
 async def _pause(servers: Servers, settings: Settings, batch_id: str, reason: str) -> None:
@@ -50,7 +51,7 @@ async def _pause(servers: Servers, settings: Settings, batch_id: str, reason: st
 async def _cancel(servers: Servers, settings: Settings, batch_id: str, reason: str) -> BatchSnapshot:
     async with operator(servers, settings) as asking:
         batch = await asking.batch(batch_id)
-        if (left := batch.total - batch.ended) > AT_ONCE:
+        if (left := batch.progress.pending) > AT_ONCE:
             _print(f"ending {left:,} evaluations of {batch_id}, each on record; this takes a while")
         await asking.cancel(batch_id, reason=reason)
     async with connected(servers.postgres_url) as conn:

@@ -13,7 +13,7 @@ from coordinator.submission import NewEvaluation
 from domain.ids import FLEET
 from projections.database.connection import make_pool
 from projections.database.errors import DatabaseUnavailable
-from projections.ledger.contract import NewBatch
+from projections.ledger.batch import NewBatch
 from projections.ledger.postgres import PostgresLedger
 from scoreline.command_error import CommandError
 from scoreline.servers.addresses import Servers

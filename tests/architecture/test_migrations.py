@@ -18,6 +18,7 @@ APPLIED = {
     "0011_budget_accounts.sql": "1275f464a63990f8",
     "0014_pass_rate.sql": "3cbdb402b0c8843b",
     "0017_finished_batches.sql": "1ab3f6e7e8196b4a",
+    "0018_progress.sql": "185e888d546ac5a6",
 }
 """The beginning of each file's SHA-256: a new migration adds a line, and no line changes."""
 

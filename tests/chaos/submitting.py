@@ -13,7 +13,8 @@ from eventlog.clock import utc_now
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database.connection import make_pool
 from projections.ledger import postgres as ledger_postgres
-from projections.ledger.contract import BatchExists, NewBatch
+from projections.ledger.batch import NewBatch
+from projections.ledger.contract import BatchExists
 from projections.ledger.postgres import PostgresLedger
 from tests.chaos.failpoints import after, fuse
 from tests.chaos.fleet_members import Point

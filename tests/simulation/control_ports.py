@@ -7,12 +7,11 @@ from typing import Any, cast
 
 from eventlog import payloads as p
 from projections.database.errors import DatabaseUnavailable
+from projections.ledger.batch import Batch, NewBatch
 from projections.ledger.contract import (
     AcceptedEvaluation,
-    Batch,
     Decide,
     Ledger,
-    NewBatch,
     OpenedAttempt,
     UnpublishedOpening,
 )

@@ -10,7 +10,8 @@ from coordinator.coordinator import AWAY, Coordinator
 from coordinator.operations import OperationRejected, Operator
 from coordinator.settings import CoordinatorSettings
 from coordinator.submission import NewEvaluation
-from projections.ledger.contract import BatchExists, NewBatch
+from projections.ledger.batch import NewBatch
+from projections.ledger.contract import BatchExists
 from tests.simulation.control_ports import (
     distant_batch_registry,
     distant_executor_registry,

@@ -8,7 +8,7 @@ from coordinator.submission import NewEvaluation, Recall, SerialPlace
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
-from projections.ledger.contract import NewBatch
+from projections.ledger.batch import NewBatch
 from tests.simulation.coordinator import Request, Submission
 
 TARGETS = (TargetSpec("scripted", "scripted"),)

@@ -26,7 +26,7 @@ from eventlog.memory import MemoryEventLog
 from eventlog.timeline import Cursor
 from projections.database.errors import DatabaseUnavailable
 from projections.folds.change import Change, EvaluationRow, StoredEvent
-from projections.ledger.contract import NewBatch
+from projections.ledger.batch import NewBatch
 from projections.ledger.memory import MemoryLedger
 from projections.store.contract import CommitResult
 from projections.store.memory import MemoryStore

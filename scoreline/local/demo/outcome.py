@@ -67,8 +67,9 @@ def some_failed(records: Sequence[Record], *, of_each: int = 2) -> list[Record]:
 
 def complaints(outcome: Outcome) -> Iterator[str]:
     """List all results that are not as expected."""
-    if outcome.snapshot.completed != outcome.snapshot.total:
-        yield f"{outcome.snapshot.completed} of {outcome.snapshot.total} evaluations completed"
+    progress = outcome.snapshot.progress
+    if progress.completed != progress.total:
+        yield f"{progress.completed} of {progress.total} evaluations completed"
     for each in outcome.targets:
         if each.passed != each.published or each.differing:
             yield (

@@ -108,7 +108,7 @@ def _show_end(console: Console, outcome: Outcome) -> None:
     for problem in problems:
         _print(console, f"✗ {problem}", "bold red")
     if not problems:
-        snapshot, published = outcome.snapshot, "as many as the authors found right"
+        progress, published = outcome.snapshot.progress, "as many as the authors found right"
         took = f"{outcome.seconds:.0f} s"
-        words = f"✓ {snapshot.passed} of {snapshot.total} passed, {published}; nothing lost, in {took}"
+        words = f"✓ {progress.passed} of {progress.total} passed, {published}; nothing lost, in {took}"
         _print(console, words, "bold green")

@@ -49,7 +49,7 @@ class Alert:
 def evaluate_alerts(inputs: AlertInputs) -> list[Alert]:
     """Return the alerts that fire, processes first; none for a batch that is over or has none pending."""
     snapshot = inputs.view.snapshot
-    if is_over(snapshot) or not snapshot.pending:
+    if is_over(snapshot) or not snapshot.progress.pending:
         return []
     checks = BATCH_CHECKS if snapshot.kind == "external" else FLEET_CHECKS | BATCH_CHECKS
     return [

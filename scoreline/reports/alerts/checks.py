@@ -31,7 +31,7 @@ def _coordinator_down(inputs: AlertInputs) -> Iterator[Measurement]:
 def _all_workers_down(inputs: AlertInputs) -> Iterator[Measurement]:
     fleet, snapshot = inputs.view.fleet, inputs.view.snapshot
     if not fleet.unavailable:
-        detail = f"{counted(snapshot.pending, 'evaluation')} pending."
+        detail = f"{counted(snapshot.progress.pending, 'evaluation')} pending."
         yield Measurement("executors", len(fleet.serving(snapshot)), detail=detail)
 
 
@@ -70,19 +70,19 @@ def _queue_backlog(inputs: AlertInputs) -> Iterator[Measurement]:
     if watched < inputs.thresholds.pace_window / 10:
         return
     ready = sum(each.count for each in view.waiting if each.state not in CLAIMED_STATES)
-    drain = remaining(ready, (view.snapshot.done - first.done) / watched.total_seconds())
+    ended = view.snapshot.progress.ended - first.progress.ended
+    drain = remaining(ready, ended / watched.total_seconds())
     if drain is not None:
         yield Measurement("queue", drain.total_seconds())
 
 
 def _dlq_growing(inputs: AlertInputs) -> Iterator[Measurement]:
-    yield Measurement("dead letters", inputs.view.snapshot.dead_letters)
+    yield Measurement("dead letters", inputs.view.snapshot.progress.dead_letters)
 
 
 def _high_failure_rate(inputs: AlertInputs) -> Iterator[Measurement]:
-    snapshot, first = inputs.view.snapshot, inputs.window.samples[0]
-    failed = snapshot.dead_letters - first.dead
-    ended = snapshot.completed + snapshot.dead_letters - first.ended
+    progress, first = inputs.view.snapshot.progress, inputs.window.samples[0].progress
+    failed, ended = progress.dead_letters - first.dead_letters, progress.executed - first.executed
     if ended and ended >= inputs.thresholds.failure_sample:
         yield Measurement("failures", failed / ended, detail=f"{failed:,} of the last {ended:,}.")
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple, Self
 
+from projections.folds.progress import Progress
 from projections.queries.batches import BatchSnapshot
 from scoreline.observability.thresholds import Thresholds
 from scoreline.reports.batch_view import BatchView
@@ -15,10 +16,7 @@ class CounterSample(NamedTuple):
     """A batch's counters at one time."""
 
     at: datetime
-    done: int
-    ended: int
-    """Completed evaluations and dead letters."""
-    dead: int
+    progress: Progress
 
 
 class HeartbeatSample(NamedTuple):
@@ -44,14 +42,15 @@ class AlertWindow:
     def first(cls, view: BatchView) -> Self:
         """Begin with the first view: of the time before, only the batch's start is known."""
         began, snapshot = view.snapshot.accepted_at, view.snapshot
-        progressed = snapshot.now if snapshot.done else began
+        progressed = snapshot.now if snapshot.progress.ended else began
         heartbeats = {each.name: _heartbeat(view, each, None) for each in view.fleet.serving(snapshot)}
-        return cls(progressed, (CounterSample(began, 0, 0, 0), _sample(snapshot)), heartbeats, {})
+        return cls(progressed, (CounterSample(began, Progress()), _sample(snapshot)), heartbeats, {})
 
     def after(self, view: BatchView, thresholds: Thresholds) -> Self:
         """Add a view; while Redis does not answer, the live executors stay those of the last answer."""
         sample = _sample(view.snapshot)
-        progressed = self.progressed_at if sample.done == self.samples[-1].done else sample.at
+        is_unchanged = sample.progress.ended == self.samples[-1].progress.ended
+        progressed = self.progressed_at if is_unchanged else sample.at
         window = self if view.fleet.unavailable else self._with_executors(view, thresholds)
         return replace(window, progressed_at=progressed, samples=_kept(self.samples, sample, thresholds))
 
@@ -69,8 +68,7 @@ class AlertWindow:
 
 
 def _sample(snapshot: BatchSnapshot) -> CounterSample:
-    ended = snapshot.completed + snapshot.dead_letters
-    return CounterSample(snapshot.now, snapshot.done, ended, snapshot.dead_letters)
+    return CounterSample(snapshot.now, snapshot.progress)
 
 
 def _heartbeat(
@@ -84,7 +82,8 @@ def _kept(
     samples: tuple[CounterSample, ...], sample: CounterSample, thresholds: Thresholds
 ) -> tuple[CounterSample, ...]:
     """Keep a window; a count that fell, because dead letters were retried, starts a new one."""
-    if sample.ended < samples[-1].ended or sample.dead < samples[-1].dead:
+    now, before = sample.progress, samples[-1].progress
+    if now.executed < before.executed or now.dead_letters < before.dead_letters:
         return (sample,)
     since = sample.at - thresholds.failure_window
     # The last sample before the window stays: shares are measured from it.

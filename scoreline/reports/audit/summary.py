@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -17,6 +16,12 @@ from scoreline.formatting import money, printable, span, stamp
 from scoreline.reports.pass_rate import PassRate
 from scoreline.servers.addresses import Servers
 from scoreline.servers.connection import connected
+
+COUNTERS_SHOWN = (
+    *("total", "pending", "completed", "passed", "failed", "timed_out", "cancelled", "retried", "bridged"),
+    *("score", "tokens", "cost_usd"),
+)
+"""The counters in the JSON document, in their order."""
 
 
 def run_summary(servers: Servers, batch_id: str, *, as_json: bool) -> int:
@@ -52,16 +57,15 @@ def _headline(summary: BatchSummary) -> list[str]:
     if began and ended:
         lines.append(f"from {stamp(began)} to {stamp(ended)}: {span(length)}")
     seconds = length.total_seconds()
-    status = summary.status
-    if status:
-        ended_count = status.total - status.pending
-        rates = f", {ended_count / seconds:,.1f} a second" if seconds else ""
+    progress = summary.progress
+    if progress is not None:
+        rates = f", {progress.ended / seconds:,.1f} a second" if seconds else ""
         lines.append(
-            f"{ended_count:,} of {status.total:,} evaluations ended{rates}: {_counts(summary.states)}"
+            f"{progress.ended:,} of {progress.total:,} evaluations ended{rates}: {_counts(summary.states)}"
         )
-        score = "" if status.score is None else f", mean score {status.score:.3f}"
-        rate = PassRate(status.passed, ended_count, status.total, summary.span.is_scored)
-        spent = f"{status.tokens:,} tokens, {money(float(status.cost_usd))}"
+        score = "" if progress.score is None else f", mean score {progress.score:.3f}"
+        rate = PassRate.of(progress, is_scored=summary.span.is_scored)
+        spent = f"{progress.tokens:,} tokens, {money(float(progress.cost_usd))}"
         lines.append(f"{rate.words() or 'none ended'}{score}, {spent}")
     return lines
 
@@ -70,7 +74,7 @@ def _disorder(summary: BatchSummary) -> list[str]:
     events, evaluations = summary.reordered
     seconds = summary.span.length.total_seconds()
     rate = f" ({summary.span.events / seconds:,.0f} a second)" if seconds else ""
-    bridged = summary.status.bridged if summary.status else 0
+    bridged = 0 if summary.progress is None else summary.progress.bridged
     return [
         f"{summary.span.events:,} events{rate}: {_counts(summary.verdicts)}",
         f"reordered: {events:,} events of {evaluations:,} evaluations · bridged gaps: {bridged:,}",
@@ -123,12 +127,19 @@ def _seconds(seconds: float) -> str:
 
 
 def _document(summary: BatchSummary) -> dict[str, object]:
-    return asdict(summary) | {
+    progress = summary.progress
+    return {
+        "batch_id": summary.batch_id,
         "span": summary.span._asdict(),
+        "status": None if progress is None else {name: getattr(progress, name) for name in COUNTERS_SHOWN},
+        "states": summary.states,
         "waits": [wait._asdict() for wait in summary.waits],
+        "retries": summary.retries,
+        "verdicts": summary.verdicts,
+        "reordered": dict(zip(("events", "evaluations"), summary.reordered, strict=True)),
+        "quarantined": summary.quarantined,
         "slowest": [slow._asdict() for slow in summary.slowest],
         "executors": [share._asdict() for share in summary.executors],
-        "reordered": dict(zip(("events", "evaluations"), summary.reordered, strict=True)),
     }
 
 

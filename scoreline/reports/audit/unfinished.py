@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from psycopg import AsyncConnection
 
-from projections.queries.batch_status import batch_unfinished
+from projections.queries.batch_summary import batch_unfinished
 from scoreline.formatting import counted, printable, span
 from scoreline.reports.replay.event_text import missing
 from scoreline.reports.replay.history import EvaluationHistory

@@ -35,7 +35,7 @@ from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redis_streams import RedisEventLog
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
-from projections.ledger.contract import NewBatch
+from projections.ledger.batch import NewBatch
 from projections.ledger.postgres import PostgresLedger
 from projections.store.postgres import PostgresStore
 from projections.verification.verify import verify

@@ -42,7 +42,7 @@ async def spent(here: House, batch_id: str = "nightly") -> tuple[Decimal, int]:
     """Return what counts against a batch's budget."""
     batch = await here.ledger.batch(batch_id)
     assert batch
-    return batch.spent_usd, batch.spent_tokens
+    return batch.progress.cost_usd, batch.progress.tokens
 
 
 # -- budgets. An answer costs a quarter, and 7 tokens.

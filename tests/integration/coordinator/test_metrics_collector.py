@@ -162,7 +162,7 @@ async def test_the_number_of_batches_with_a_series_is_limited(redis_url, postgre
         for number in range(4):
             await here.submit(f"batch-{number}", number + 1)
         found = await BatchMonitor(here.pool).batches(limit=2)
-        assert [(batch.batch_id, batch.running, batch.pending) for batch in found] == [
+        assert [(batch.batch_id, batch.running, batch.progress.pending) for batch in found] == [
             ("batch-0", 1, 1),
             ("batch-1", 1, 2),
             (None, 2, 7),

@@ -10,7 +10,8 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.keys import DEFAULT_SHARDS
-from projections.ledger.contract import BatchExists, NewBatch
+from projections.ledger.batch import NewBatch
+from projections.ledger.contract import BatchExists
 from taskqueue.batch_registry import BatchEntry
 from taskqueue.tasks import Task
 from tests.integration.coordinator.coordinating import SPEC, House, house

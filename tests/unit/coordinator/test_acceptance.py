@@ -12,7 +12,8 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
-from projections.ledger.contract import AcceptedEvaluation, NewBatch, SerialLink
+from projections.ledger.batch import NewBatch
+from projections.ledger.contract import AcceptedEvaluation, SerialLink
 from projections.ledger.memory import MemoryLedger
 from projections.ledger.postgres import ACCEPT_BYTES, LINK_BYTES, _chunks
 from projections.store.memory import MemoryStore
@@ -77,7 +78,7 @@ async def test_a_batch_keeps_its_attributes() -> None:
     )
     batch = await books.batch("nightly")
     assert batch is not None
-    assert (batch.name, batch.project, batch.priority, batch.total) == ("a batch", "ours", 4, 1)
+    assert (batch.name, batch.project, batch.priority, batch.progress.total) == ("a batch", "ours", 4, 1)
     assert batch.deadline == START + timedelta(hours=2)
     assert unpack(batch.spec) == SPEC
     assert (batch.state, batch.finished, batch.published_to) == ("running", False, "")

@@ -1,15 +1,14 @@
 """Pure decisions on when a batch should pause: budget and failures in a row."""
 
-from dataclasses import replace
-from datetime import date
 from decimal import Decimal
 
 import pytest
 
 from coordinator.budget import Streak, budget_words, dollars, more, over, overspent, permanent_streak
-from projections.ledger.contract import Batch, Budget, FailedEvaluation
+from projections.folds.progress import Progress
+from projections.ledger.batch import Budget
+from projections.ledger.contract import FailedEvaluation
 
-BATCH = Batch("b", date(2026, 1, 1), "", "default", 1, b"", "running", "", 100, 0, 0, "", None, False)
 REFUSED = FailedEvaluation("authentication", "the key was refused", was_tried=True, is_at_once=True)
 SPENT_RETRIES = REFUSED._replace(kind="transient", is_at_once=False)
 NEVER_TRIED = REFUSED._replace(kind="missing", was_tried=False)
@@ -110,8 +109,8 @@ def test_a_budget_is_described_in_words():
 # Failures in a row.
 
 
-def counted(ended: int, failed: int) -> Batch:
-    return replace(BATCH, ended=ended, failed=failed)
+def counted(ended: int, failed: int) -> Progress:
+    return Progress(completed=ended - failed, failed=failed)
 
 
 def length(*cycles: tuple[int, int]) -> int:

@@ -1,13 +1,13 @@
 """The budget keeper: accounts, dead executors, and when a batch pauses."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
 from coordinator.budget_keeper import RECOVERY, STORED_WITHIN, BudgetKeeper
 from projections.folds.progress import Progress
-from projections.ledger.contract import Batch
+from projections.ledger.batch import Batch
 from projections.ledger.memory import MemoryLedger
 from projections.store.memory import MemoryStore
 from taskqueue.budget.contract import (
@@ -21,10 +21,11 @@ from taskqueue.budget.contract import (
 from taskqueue.budget.memory import MemoryBudgets
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.memory import MemoryExecutorRegistry
+from tests.batches import changed
 from tests.builders import START
 
 DOLLAR = 10**9
-BATCH = Batch("b", date(2026, 1, 1), "", "p", 1, b"", "running", "", 9, 0, 9, "b.9", None, False)
+BATCH = Batch("b", date(2026, 1, 1), "", "p", 1, b"", "running", "", 9, "b.9", None, False)
 EACH = Amount(DOLLAR // 10)
 
 
@@ -64,7 +65,7 @@ class World:
         self.ledger.recorded = {"a": spent} if by_source is None else by_source
         held = self.ledger.batches.held.get("b", BATCH)
         self.tables.progress["b", 0] = Progress(cost_usd=Decimal(spent))
-        batch = replace(held, max_cost_usd=Decimal(1), spent_usd=Decimal(spent))
+        batch = changed(held, max_cost_usd=Decimal(1), cost_usd=Decimal(spent))
         self.ledger.batches.held["b"] = batch
         return batch
 
@@ -81,12 +82,12 @@ async def test_calls_of_a_dead_executor_are_recorded_as_spend() -> None:
     await world.reserve("a", 3)
     world.is_settled = False
     await world.keeper.publish(world.batch())
-    assert world.ledger.batches.held["b"].unrecorded_usd == 0
+    assert world.ledger.batches.held["b"].budget.unrecorded_usd == 0
     world.is_settled = True
     view = await world.keeper.publish(world.batch())
     assert view
     assert (view.held, view.spent) == (Amount(), Amount(3 * DOLLAR // 10))
-    assert world.ledger.batches.held["b"].unrecorded_usd == Decimal("0.3")
+    assert world.ledger.batches.held["b"].budget.unrecorded_usd == Decimal("0.3")
 
 
 async def test_a_lost_account_is_created_again_and_waits_for_declarations() -> None:
@@ -120,7 +121,7 @@ async def test_lagging_storage_is_not_unrecorded_spend() -> None:
         assert await world.keeper.reason_to_pause(world.batch(spent=recorded)) is None
         world.now += STORED_WITHIN / 2
     assert await world.keeper.reason_to_pause(world.batch(spent="0.95"))
-    assert world.ledger.batches.held["b"].unrecorded_usd == 0
+    assert world.ledger.batches.held["b"].budget.unrecorded_usd == 0
 
 
 async def test_a_batch_pauses_when_nothing_is_held_and_all_is_recorded() -> None:
@@ -142,7 +143,7 @@ async def test_a_batch_pauses_when_nothing_is_held_and_all_is_recorded() -> None
     unknown = "$0.95 spent, of it $0.10 for calls whose cost is unknown"
     noted = reason.replace("$0.95 spent", unknown)
     assert await world.keeper.reason_to_pause(world.batch(spent="0.85")) == noted
-    assert world.ledger.batches.held["b"].unrecorded_usd == Decimal("0.1")
+    assert world.ledger.batches.held["b"].budget.unrecorded_usd == Decimal("0.1")
 
 
 async def test_a_call_that_counts_twice_hides_no_unstored_event() -> None:

@@ -8,12 +8,11 @@ import pytest
 
 from coordinator.first_contact import FORGET_AFTER, GRACE, LOOK_EVERY, FirstContactCheck
 from domain.batch_spec import BatchSpec, TargetSpec, pack
-from projections.ledger.contract import Batch, Ledger, UnreachableEvaluation
+from projections.ledger.batch import Batch
+from projections.ledger.contract import Ledger, UnreachableEvaluation
 
 SPEC = BatchSpec("b", (TargetSpec("http", "one"), TargetSpec("http", "two")), fail_fast_after=5)
-BATCH = Batch(
-    "b", date(2026, 1, 1), "", "default", 1, pack(SPEC), "running", "", 100, 0, 0, "", None, False
-)
+BATCH = Batch("b", date(2026, 1, 1), "", "default", 1, pack(SPEC), "running", "", 0, "", None, False)
 REFUSED = "http://x: connection refused; it has not answered yet"
 
 

@@ -16,14 +16,13 @@ from eventlog.keys import DEFAULT_SHARDS, shard_of
 from eventlog.timeline import replay
 from projections.folds.change import fold
 from projections.folds.progress import Progress
+from projections.ledger.batch import Batch, NewBatch
 from projections.ledger.contract import (
     AcceptedEvaluation,
     AttemptOpening,
-    Batch,
     Decide,
     EvaluationState,
     Ledger,
-    NewBatch,
     OpenedAttempt,
     SerialLink,
 )

@@ -13,7 +13,8 @@ from eventlog.timeline import Cursor
 from projections.database.errors import UnstorableData
 from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
-from projections.ledger.contract import BatchExists, NewBatch, SerialLink
+from projections.ledger.batch import NewBatch
+from projections.ledger.contract import BatchExists, SerialLink
 from tests.builders import PAYLOADS, payload
 from tests.conformance.projections.ledger.ledger_forms import (
     EPOCHS,
@@ -45,7 +46,13 @@ CANCELLED = p.Cancelled(by="operator")
 async def test_a_batch_is_accepted_with_all_its_evaluations(ledgers):
     """Batch, rows, openings and counters are stored in one commit, and no evaluation is published yet."""
     batch = await accept(ledgers, *map(accepted, (1, 2, 3)))
-    assert (batch.state, batch.total, batch.ended, batch.published, batch.published_to) == (
+    assert (
+        batch.state,
+        batch.progress.total,
+        batch.progress.ended,
+        batch.published,
+        batch.published_to,
+    ) == (
         *("running", 3, 0, 0),
         "",
     )
@@ -150,7 +157,7 @@ async def test_a_batch_ends_when_no_evaluation_is_open(ledgers):
     await accept(ledgers, accepted(1))
     assert not await ledgers.ledger.finish(B)
     await open_next(ledgers, 1, CANCELLED)
-    assert (await batch_of(ledgers)).ended == 1
+    assert (await batch_of(ledgers)).progress.ended == 1
     assert await ledgers.ledger.finish(B)
     assert not await ledgers.ledger.finish(B)
     batch = await batch_of(ledgers)
@@ -195,7 +202,7 @@ async def test_opening_an_attempt_reopens_its_batch(ledgers):
     await ledgers.ledger.finish(B)
     await open_next(ledgers, 1, payload("queued:operator"))
     batch = await batch_of(ledgers)
-    assert (batch.state, batch.finished, batch.ended) == ("running", False, 0)
+    assert (batch.state, batch.finished, batch.progress.ended) == ("running", False, 0)
 
 
 async def test_a_cancelled_batch_stays_cancelled_when_an_attempt_opens(ledgers):

@@ -5,7 +5,8 @@ from datetime import timedelta
 from decimal import Decimal
 
 from eventlog import payloads as p
-from projections.ledger.contract import Budget, FailedEvaluation, NewBatch, UnreachableEvaluation
+from projections.ledger.batch import Budget, NewBatch
+from projections.ledger.contract import FailedEvaluation, UnreachableEvaluation
 from tests.conformance.projections.ledger.ledger_forms import (
     NOW,
     SPEC,
@@ -49,8 +50,8 @@ async def test_every_paid_answer_counts_as_spent(ledgers):
     judged = p.Scored(evaluator="judge", score=1.0, usage=p.TokenUsage(output_tokens=3), cost_usd=0.01)
     await store(ledgers, 1, CLAIM, RUNNING, ANSWER, judged, p.Completed(verdict="passed", cost_usd=0.11))
     batch = await batch_of(ledgers)
-    assert (batch.spent_usd, batch.spent_tokens) == (Decimal("0.31"), 24)
-    assert (batch.ended, batch.failed) == (2, 1)
+    assert (batch.progress.cost_usd, batch.progress.tokens) == (Decimal("0.31"), 24)
+    assert (batch.progress.ended, batch.progress.failed) == (2, 1)
 
 
 async def test_the_budget_can_be_changed_at_any_time(ledgers):

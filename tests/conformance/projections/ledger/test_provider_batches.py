@@ -227,7 +227,7 @@ async def test_an_unpublished_attempt_is_closed_with_the_next(ledgers):
     [one] = await ledgers.ledger.evaluation_states([key(1)])
     logged = await ledgers.ledger.stored([one.row])
     assert sorted(logged[key(1)]) == [(1, 0), (1, 1), (1, 2), (1, 3), (2, 0)]
-    assert float((await batch_of(ledgers)).spent_usd) == 0.5
+    assert float((await batch_of(ledgers)).progress.cost_usd) == 0.5
     assert (await ledgers.total()).retried == 0
 
 
@@ -239,7 +239,7 @@ async def test_a_paid_late_answer_is_stored_without_effect(ledgers):
     for _ in range(2):
         assert await ledgers.ledger.open_attempts([key(1)], lambda *_: late) == []
     assert (await state_of(ledgers, 1)).row.cursor[:2] == (2, 0)
-    assert float((await batch_of(ledgers)).spent_usd) == 0.5
+    assert float((await batch_of(ledgers)).progress.cost_usd) == 0.5
 
 
 async def test_unassigned_evaluations_can_be_published_after_all(ledgers):

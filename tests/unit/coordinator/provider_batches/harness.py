@@ -29,7 +29,7 @@ from eventlog.keys import DEFAULT_SHARDS
 from eventlog.memory import MemoryEventLog
 from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
-from projections.ledger.contract import NewBatch
+from projections.ledger.batch import NewBatch
 from projections.ledger.memory import MemoryLedger
 from projections.ledger.provider_batches_memory import MemoryProviderBatchRepository
 from projections.store.memory import MemoryStore

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from projections.ledger.contract import Batch
+from projections.ledger.batch import Batch
 from tests.unit.coordinator.provider_batches.harness import COST, B, Harness, a_harness
 
 

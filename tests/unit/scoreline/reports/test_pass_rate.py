@@ -1,6 +1,5 @@
 """The pass rate: its numerator, its denominator, and where there is none."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from scoreline.reports.pass_rate import PassRate, batch_pass_rate
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
+from tests.batches import changed
 from tests.unit.scoreline.reports.snapshots import NOW, make_snapshot
 
 UNSCORED = '{"evaluators": []}'
@@ -35,7 +35,7 @@ def test_rate_of_a_running_batch_is_labelled() -> None:
     """The rate of a running batch is that of ended evaluations, and is labelled `so far`."""
     running = make_snapshot(completed=8, passed=3, failed=2)
     assert batch_pass_rate(running).words() == "30.0% passed so far"
-    assert batch_pass_rate(replace(running, total=10)).words() == "30.0% passed"
+    assert batch_pass_rate(changed(running, total=10)).words() == "30.0% passed"
     assert batch_pass_rate(make_snapshot()).words() == ""
 
 

@@ -5,7 +5,7 @@ from projections.queries.batches import VariantResult
 from projections.queries.results import EvaluatorResult
 from scoreline.reports.report import ReportRow, report_rows
 
-DEAD = VariantResult(0, total=3, done=3, completed=0, passed=0, dead_letters=3, score=None)
+DEAD = VariantResult(0, total=3, ended=3, completed=0, passed=0, dead_letters=3, score=None)
 EXACT = EvaluatorResult(0, "exact", scored=3, passed=2, decided=3, score=2 / 3)
 LENGTH = EvaluatorResult(0, "length", scored=2, passed=0, decided=0, score=0.5)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from projections.folds.progress import Progress
 from projections.queries.batches import BatchSnapshot
 from projections.verification.verify import VerificationResult
 from scoreline.local.demo.executor_kill import KilledExecutor
@@ -26,7 +27,7 @@ def record(place: int, *, passed: bool, reason: str = "", target: str = "a") -> 
 def outcome(**changes: object) -> Outcome:
     snapshot = BatchSnapshot(
         "demo", "submitted", "demo", "default", "questions", "completed", "", None, START, None, START,
-        START, total=400, completed=400, passed=110,
+        START, progress=Progress(total=400, completed=400, passed=110),
     )  # fmt: skip
     targets = [TargetResult("a", 200, 45, 45), TargetResult("b", 200, 65, 65)]
     good = Outcome(

@@ -1,7 +1,5 @@
 """The outcome of the demo is compared with its published figures."""
 
-from dataclasses import replace
-
 import pytest
 
 from projections.verification.verify import Difference, VerificationResult
@@ -12,6 +10,7 @@ from scoreline.local.demo.outcome import (
     some_failed,
     target_results,
 )
+from tests.batches import changed
 from tests.unit.scoreline.local.demo.demo_outcomes import outcome, record
 
 
@@ -45,7 +44,7 @@ def test_a_good_outcome_reports_no_problem():
     [
         ({"targets": [TargetResult("a", 200, 44, 45, 1)]}, "a: 44 of 200 passed, 45 must pass"),
         ({"targets": [TargetResult("a", 200, 45, 45, 2)]}, "2 verdicts are not the authors'"),
-        ({"snapshot": replace(outcome().snapshot, completed=399)}, "399 of 400 evaluations completed"),
+        ({"snapshot": changed(outcome().snapshot, completed=399)}, "399 of 400 evaluations completed"),
         ({"verified": VerificationResult("demo", 400, 9, open=3)}, "3 evaluations have not ended"),
     ],
 )

@@ -1,10 +1,10 @@
 """Successive views of a batch."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from domain.batch_spec import BatchSpec, TargetSpec, pack
+from projections.folds.progress import Progress
 from projections.queries.batches import BatchSnapshot
 from scoreline.observability.thresholds import Thresholds
 from scoreline.reports.alerts.alert import evaluate_alerts
@@ -13,14 +13,16 @@ from scoreline.reports.alerts.window import AlertWindow
 from scoreline.reports.batch_view import BatchView
 from scoreline.reports.fleet_status import FleetStatus
 from taskqueue.executor_registry import ExecutorInstance
+from tests.batches import changed
 from tests.builders import START
 
 SPEC = pack(BatchSpec("b", (TargetSpec("simulated", "t"),), timeout=60.0)).decode()
 
 
 RUNNING = BatchSnapshot(
-    "b", "submitted", "b", "default", "", "running", "", SPEC, START, None, None, START, total=1000
-)
+    "b", "submitted", "b", "default", "", "running", "", SPEC, START, None, None, START,
+    progress=Progress(total=1000),
+)  # fmt: skip
 
 
 THRESHOLDS = Thresholds()
@@ -34,7 +36,7 @@ def at(seconds: float, *, beats: dict[str, float] | None = None, **changes: Any)
         tuple(ExecutorInstance(f"i-{name}", name) for name in known), "", by_instance_id(known)
     )
     own = {key: changes.pop(key) for key in list(changes) if key in BatchView.__dataclass_fields__}
-    return BatchView(**{"snapshot": replace(RUNNING, now=now, **changes), "fleet": fleet, **own})
+    return BatchView(**{"snapshot": changed(RUNNING, now=now, **changes), "fleet": fleet, **own})
 
 
 def by_instance_id(known: dict[str, float]) -> dict[str, float]:
