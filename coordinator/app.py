@@ -15,7 +15,7 @@ import psycopg
 from psycopg_pool import AsyncConnectionPool
 
 from coordinator import telemetry
-from coordinator.coordinator import AWAY, Coordinator
+from coordinator.coordinator import AWAY, Coordinator, CoordinatorPorts
 from coordinator.metrics import GAUGES, CoordinatorMetrics
 from coordinator.metrics_collector import POSTGRES, REDIS, MetricsCollector
 from coordinator.provider_batches.anthropic_batches import AnthropicAccounts
@@ -88,12 +88,12 @@ def build(
     provider = ProviderPorts(
         PostgresProviderBatchRepository(pool), AnthropicAccounts(os.environ), os.environ
     )
-    return Coordinator(
+    ports = CoordinatorPorts(
         *(log, ledger, queues.tasks, queues.batch_registry, queues.executor_registry),
-        settings=settings,
-        provider=provider,
         budgets=RedisBudgets(log.redis),
+        provider=provider,
     )
+    return Coordinator(ports, settings=settings)
 
 
 def _queues(site: CoordinatorConfig, log: RedisEventLog) -> Queues:

@@ -7,7 +7,7 @@ coordinator has completed changes nothing.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from random import random
 from secrets import token_hex
@@ -49,72 +49,89 @@ AWAY = (LogUnavailable, DatabaseUnavailable, QueueUnavailable)
 STATES = {"running": BatchState.RUNNING, "paused": BatchState.PAUSED}
 
 
+@dataclass(frozen=True, slots=True)
+class CoordinatorPorts:
+    """The stores that a coordinator reads and writes."""
+
+    log: EventLog
+    ledger: Ledger
+    queue: TaskQueue
+    batch_registry: BatchRegistry
+    executor_registry: ExecutorRegistry
+    budgets: BudgetAccounts | None = None
+    """Accounts of reserved spend; without them a budget is compared with recorded spend only."""
+    provider: ProviderPorts | None = None
+    """Provider batch APIs, where there are any."""
+
+
 class Coordinator:
     """Runs the cycles of all batches; only coordinators open attempts."""
 
-    def __init__(  # noqa: PLR0913 - five ports, two clocks
+    def __init__(
         self,
-        log: EventLog,
-        ledger: Ledger,
-        queue: TaskQueue,
-        batch_registry: BatchRegistry,
-        executor_registry: ExecutorRegistry,
+        ports: CoordinatorPorts,
         *,
         settings: CoordinatorSettings | None = None,
         now: Callable[[], datetime] | None = None,
         clock: Callable[[], float] = monotonic,
-        provider: ProviderPorts | None = None,
-        budgets: BudgetAccounts | None = None,
     ) -> None:
         self.settings = settings = settings or CoordinatorSettings()
-        self._ledger = ledger
-        self._queue = queue
-        self._batch_registry = batch_registry
+        self._ledger, self._queue, self._batch_registry = ports.ledger, ports.queue, ports.batch_registry
         self._server_clock = ServerClock(clock)
-        self._now = now = now or self._server_clock.now
+        self._now = now or self._server_clock.now
         self._clock = clock
         self._stopped: dict[str, float] = {}
         """Stopped and finished batches, and when this coordinator first saw each."""
-        self._shards = log.shards
+        self._shards = ports.log.shards
         self._processed: set[str] = set()
         """Batches of the last cycle: the next one counts those that have finished since."""
-        self._epochs = epochs = EpochTracker(log, executor_registry, grace=settings.grace, clock=clock)
-        self._publisher = publisher = Publisher(log, queue)
-        self._keeper = (
-            BudgetKeeper(
-                ledger, budgets, executor_registry, is_settled=lambda: epochs.all_settled, clock=clock
-            )
-            if budgets
-            else None
-        )
-        self._auto_pause = AutoPause(ledger, self._keeper, clock=clock)
+        self._epochs = EpochTracker(ports.log, ports.executor_registry, grace=settings.grace, clock=clock)
+        self._publisher = Publisher(ports.log, ports.queue)
+        self._keeper = self._budget_keeper(ports)
+        self._auto_pause = AutoPause(ports.ledger, self._keeper, clock=clock)
         self._attempt_opener = AttemptOpener(
-            ledger, batch_registry, publisher, epochs, settings=settings, now=now
-        )
-        self._reconciler = Reconciler(
-            *(log, ledger, queue, executor_registry),
-            publisher=publisher,
-            attempt_opener=self._attempt_opener,
-            epochs=epochs,
+            *(ports.ledger, ports.batch_registry, self._publisher, self._epochs),
             settings=settings,
-            clock=clock,
+            now=self._now,
+        )
+        self._reconciler = self._make_reconciler(ports)
+        self.provider_batches = self._provider_batch_driver(ports)
+        """Runs in cycles of its own, so that a slow provider delays no batch."""
+
+    def _budget_keeper(self, ports: CoordinatorPorts) -> BudgetKeeper | None:
+        if ports.budgets is None:
+            return None
+        return BudgetKeeper(
+            *(ports.ledger, ports.budgets, ports.executor_registry),
+            is_settled=lambda: self._epochs.all_settled,
+            clock=self._clock,
         )
 
-        self.provider_batches: ProviderBatchDriver | None = None
-        """Runs in cycles of its own, so that a slow provider delays no batch."""
-        if provider:
-            context = ProviderBatchContext(
-                *(ledger, provider, self._attempt_opener, epochs, settings.provider, settings.window),
-                run_id=settings.run_id,
-                least_room=min(settings.page_size, settings.window),
-                now=now,
-                new_id=lambda: token_hex(8),
-                reservations=BatchReservations(budgets, clock=clock) if budgets else None,
-            )
-            canceller = TaskCanceller(log, queue, source=settings.name, now=now)
-            self.provider_batches = ProviderBatchDriver(
-                context, publisher, canceller, clock=clock, jitter=random
-            )
+    def _make_reconciler(self, ports: CoordinatorPorts) -> Reconciler:
+        return Reconciler(
+            *(ports.log, ports.ledger, ports.queue, ports.executor_registry),
+            publisher=self._publisher,
+            attempt_opener=self._attempt_opener,
+            epochs=self._epochs,
+            settings=self.settings,
+            clock=self._clock,
+        )
+
+    def _provider_batch_driver(self, ports: CoordinatorPorts) -> ProviderBatchDriver | None:
+        if ports.provider is None:
+            return None
+        settings, budgets = self.settings, ports.budgets
+        context = ProviderBatchContext(
+            *(ports.ledger, ports.provider, self._attempt_opener, self._epochs),
+            *(settings.provider, settings.window),
+            run_id=settings.run_id,
+            least_room=min(settings.page_size, settings.window),
+            now=self._now,
+            new_id=lambda: token_hex(8),
+            reservations=BatchReservations(budgets, clock=self._clock) if budgets else None,
+        )
+        canceller = TaskCanceller(ports.log, ports.queue, source=settings.name, now=self._now)
+        return ProviderBatchDriver(context, self._publisher, canceller, clock=self._clock, jitter=random)
 
     async def synchronize(self) -> None:
         """Synchronize with the clock of the ledger's server, on which stored times are compared."""

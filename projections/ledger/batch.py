@@ -41,6 +41,7 @@ class NewBatch:
     project: str = "default"
     dataset: str = ""
     tags: tuple[str, ...] = ()
+    """Labels of the batch."""
     priority: int = 1
     max_duration: timedelta | None = None
     submitted_by: str = "user"

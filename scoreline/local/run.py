@@ -131,9 +131,9 @@ def run_batch(
             return INTERRUPTED
         STARTUP_INTERRUPT.accepted()
         console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)
-        if not plan.batch.evaluators:
+        if not plan.spec.evaluators:
             console.print(NOT_JUDGED, markup=False, soft_wrap=True)
-        fleet = placement.fleet(batch_id, settings, run_id, plan.batch.requires, pending=total)
+        fleet = placement.fleet(batch_id, settings, run_id, plan.spec.requires, pending=total)
         wanted = RunRequest(batch_id, fleet, as_json, plan.min_pass_rate, outputs)
         return _go_on(wanted, placement, servers, settings, console, interruption)
 

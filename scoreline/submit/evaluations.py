@@ -39,9 +39,9 @@ async def prepared(plan: Plan, *, postgres_url: str | None = None) -> "AsyncIter
         }
         if not plan.repetitions_given and answers:
             most = max(each.most for each in answers.values())
-            plan = replace(plan, batch=replace(plan.batch, repetitions=most))
+            plan = plan.with_spec(replace(plan.spec, repetitions=most))
         ties = await _ties(plan, postgres_url)
-        if ties is not None and plan.batch.batch_api:
+        if ties is not None and plan.spec.batch_api:
             raise CommandError(
                 "Cases of this dataset wait for each other, and a provider batch asks all at once: "
                 "leave --batch-api out, or the serial groups."
@@ -88,7 +88,7 @@ class _Making:
     """Makes the evaluations of each case in turn."""
 
     def __init__(self, submission: Submission) -> None:
-        batch = submission.plan.batch
+        batch = submission.plan.spec
         self.cases = 0
         self._plan, self._answers = submission.plan, submission._answers  # noqa: SLF001 - one module, one mind
         self._variants = batch.variants
@@ -118,7 +118,7 @@ class _Making:
         is_known = answer is not None or (place is not None and bool(place.recalls))
         key = None
         if self._plan.cache and not is_known:
-            fields, workdir = fields_of(row.case), self._plan.batch.workdir
+            fields, workdir = fields_of(row.case), self._plan.spec.workdir
             key = cache_key(variant, row.case, fields, repetition=repetition, workdir=workdir)
         return NewEvaluation(row.case, variant.number, repetition, answer, key, place)
 
@@ -160,7 +160,7 @@ async def _ties(plan: Plan, postgres_url: str | None) -> DisjointGroups | None:
     if not await may_have_group_fields(plan.source, postgres_url=postgres_url):
         return None
     path, unit = place_of(plan.source)
-    ties, reading = DisjointGroups(), GroupFieldReader(CaseRequirements.of(plan.batch).prompts)
+    ties, reading = DisjointGroups(), GroupFieldReader(CaseRequirements.of(plan.spec).prompts)
     async with aclosing(_chosen(plan, postgres_url)) as rows:
         async for row in rows:
             try:

@@ -44,7 +44,7 @@ def preflight(plan: Plan, console: Console, wanted: Preflight) -> Plan:
     """
     if not wanted.distributed:
         interpreter = submitters_interpreter(os.environ)
-        plan = replace(plan, batch=replace(plan.batch, interpreter=interpreter))
+        plan = plan.with_spec(replace(plan.spec, interpreter=interpreter))
     for note in _notes(plan):
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     if wanted.is_wanted:
@@ -55,7 +55,7 @@ def preflight(plan: Plan, console: Console, wanted: Preflight) -> Plan:
 def _findings(plan: Plan, wanted: Preflight) -> Iterator[PreflightFinding]:
     yield from asyncio.run(check_cases(plan))
     yield from check_prompts(plan)
-    for finding in check_calls(plan.batch, os.environ, unsandboxed=wanted.allow_unsandboxed):
+    for finding in check_calls(plan.spec, os.environ, unsandboxed=wanted.allow_unsandboxed):
         yield replace(finding, is_fatal=finding.is_fatal and not wanted.distributed)
 
 
@@ -82,6 +82,6 @@ def _refusal(fatal: list[PreflightFinding]) -> str:
 
 def _notes(plan: Plan) -> Iterator[str]:
     if plan.is_simulated:
-        replaced = name_simulated(plan.batch.targets, plan.batch.evaluators)
+        replaced = name_simulated(plan.spec.targets, plan.spec.evaluators)
         what = ", ".join(replaced) or "answers are made up"
         yield f"--mode simulated, nothing is called: {what}"

@@ -26,9 +26,9 @@ _EXPECTED = frozenset({_NO_EXPECTED, "bad_expected"})
 
 def check_prompts(plan: Plan) -> Iterator[PreflightFinding]:
     """Warn of prompts that ask every case the same."""
-    if all(target.type == "recorded" for target in plan.batch.targets):
+    if all(target.type == "recorded" for target in plan.spec.targets):
         return
-    for prompt in plan.batch.prompts:
+    for prompt in plan.spec.prompts:
         shown = prompt if len(prompt) <= 60 else f"{prompt[:59]}…"
         if doubled := _DOUBLED.search(prompt):
             name = doubled[1]
@@ -50,7 +50,7 @@ async def check_cases(plan: Plan) -> list[PreflightFinding]:
         rows = list(islice(file_rows(plan.source.path, plan.source.columns), first))
     except CommandError as error:
         return [PreflightFinding(str(error), is_avoidable=False)]
-    judges = [each for each in plan.batch.evaluators if each.type in IN_PROCESS_EVALUATORS]
+    judges = [each for each in plan.spec.evaluators if each.type in IN_PROCESS_EVALUATORS]
     return [finding for each in judges for finding in await _unusable(plan, each, rows)]
 
 

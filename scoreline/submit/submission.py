@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from random import SystemRandom
 
 from rich.console import Console
@@ -64,19 +65,12 @@ async def submit(  # noqa: PLR0913 - a plan, a place, a run
 
 
 def _new_batch(plan: Plan, settings: Settings, run_id: str) -> NewBatch:
-    return NewBatch(
-        new_batch_id(plan.batch.name),
+    return replace(
         plan.batch,
-        plan.project,
-        plan.source.name,
-        plan.tags,
-        plan.priority,
-        plan.max_duration,
-        current_user(),
-        plan.max_cost_usd,
-        plan.max_tokens,
-        settings.trace_ratio,
-        run_id,
+        batch_id=new_batch_id(plan.spec.name),
+        submitted_by=current_user(),
+        traced=settings.trace_ratio,
+        run_id=run_id,
     )
 
 

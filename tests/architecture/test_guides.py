@@ -236,7 +236,7 @@ def test_every_spec_that_is_shown_makes_a_plan(text, tmp_path):
         file.write_text("{}", encoding="utf-8")
     spec = tmp_path / "scoreline.yaml"
     spec.write_text(text, encoding="utf-8")
-    assert make_plan(spec, {}, folder=tmp_path).batch.targets
+    assert make_plan(spec, {}, folder=tmp_path).spec.targets
 
 
 async def test_the_types_of_ones_own_work_as_they_are_shown():

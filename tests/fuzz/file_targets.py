@@ -107,7 +107,7 @@ def _spec(body: bytes) -> None:
         plan = make_plan(path, {}, folder=path.parent)
     except SpecError:
         return
-    assert unpack(pack(plan.batch)) == plan.batch
+    assert unpack(pack(plan.spec)) == plan.spec
 
 
 def _stored_spec(body: bytes) -> None:

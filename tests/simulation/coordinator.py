@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from coordinator.acceptance import accept
-from coordinator.coordinator import AWAY, Coordinator
+from coordinator.coordinator import AWAY, Coordinator, CoordinatorPorts
 from coordinator.operations import OperationRejected, Operator
 from coordinator.settings import CoordinatorSettings
 from coordinator.submission import NewEvaluation
@@ -37,15 +37,14 @@ SETTINGS = CoordinatorSettings(
 
 def coordinator_of(life: Life) -> Coordinator:
     """Make a coordinator."""
-    return Coordinator(
+    ports = CoordinatorPorts(
         DistantLog(life),
         distant_ledger(life),
         distant_queue(life),
         distant_batch_registry(life),
         distant_executor_registry(life),
-        settings=replace(SETTINGS, name=life.name),
-        clock=life.world.clock,
     )
+    return Coordinator(ports, settings=replace(SETTINGS, name=life.name), clock=life.world.clock)
 
 
 class Coordinating(Process):

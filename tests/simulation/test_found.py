@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from coordinator.acceptance import accept
-from coordinator.coordinator import Coordinator
+from coordinator.coordinator import Coordinator, CoordinatorPorts
 from coordinator.operations import Operator
 from coordinator.publisher import Publisher
 from coordinator.settings import CoordinatorSettings
@@ -175,9 +175,10 @@ async def test_a_task_that_came_after_the_end_of_its_batch_is_removed():
     world = World()
     ledger = MemoryLedger(world.tables, shards=world.log.shards, now=utc_now)
     queue, batch_registry = MemoryTaskQueue(monotonic), MemoryBatchRegistry()
-    ports = (world.log, ledger, queue, batch_registry, MemoryExecutorRegistry(monotonic))
+    executor_registry = MemoryExecutorRegistry(monotonic)
+    ports = CoordinatorPorts(world.log, ledger, queue, batch_registry, executor_registry)
     at_once = CoordinatorSettings(unregister_delay=timedelta(0))
-    slow, other = (Coordinator(*ports, settings=at_once) for _ in range(2))
+    slow, other = (Coordinator(ports, settings=at_once) for _ in range(2))
     await accept(ledger, NewBatch(BATCH, SPEC), one_case(), now=utc_now(), shards=world.log.shards)
     await slow.run_cycle()
     await Operator(ledger, other).cancel(BATCH)

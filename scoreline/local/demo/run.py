@@ -56,7 +56,7 @@ class _Demo:
     async def run(self, executors: int, *, as_json: bool) -> int:
         plan = make_plan(gsm8k.SPEC, {}, folder=gsm8k.FOLDER)
         run_id = token_hex(8)
-        targets = [target.label for target in plan.batch.targets]
+        targets = [target.label for target in plan.spec.targets]
         batch_id, total = await submit(plan, self.servers, self.settings, self.console, run_id=run_id)
         self._print(f"{batch_id}: {total} evaluations accepted, {total // len(targets)} questions of GSM8K")
         self._print(f"answered by {' and '.join(targets)}; {executors} executors will score them")

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from coordinator.provider_batches.requests import unfit
 from domain.batch_spec import BatchSpec, Limits
+from projections.ledger.batch import NewBatch
 from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.sources import FileSource, ImportedSource, Source, SyntheticSource
 from scoreline.submit.spec.components import Evaluators, Targets, read_evaluators, read_targets, refuse_keys
@@ -95,10 +96,10 @@ def make_plan(
     beside = spec_file.parent if spec_file else folder
     plan = _planned(keys, targets, evaluators, folder=beside, source=source)
     if named := flags.get(_NAMED_LIMITS):
-        plan = replace(plan, batch=metered(with_named_limits(plan.batch, named)))
-    if typed.evaluators is None and not any(spec.type in RUN_FROM_A_FOLDER for spec in plan.batch.targets):
+        plan = plan.with_spec(metered(with_named_limits(plan.spec, named)))
+    if typed.evaluators is None and not any(spec.type in RUN_FROM_A_FOLDER for spec in plan.spec.targets):
         # Nothing but the spec's own evaluators may be code that lies in a folder: it is the spec's.
-        plan = replace(plan, batch=replace(plan.batch, workdir=str(beside.resolve())))
+        plan = plan.with_spec(replace(plan.spec, workdir=str(beside.resolve())))
     return plan
 
 
@@ -172,21 +173,29 @@ def _planned(
         raise SpecError("--min-pass-rate", UNSCORED_GATE)
     source = _source(keys, source)
     return Plan(
-        batch=_batch(keys, targets, evaluators or (), name=source.name),
-        source=source,
+        _new_batch(keys, _spec(keys, targets, evaluators or (), name=source.name), source),
+        source,
         recorded=targets.recorded_beside(source),
         repetitions_given="repetitions" in keys,
-        project=keys.get("project", "default"),
-        tags=keys.get("tags", ()),
         only_tagged=keys.get("tag", ()),
         limit=keys.get("limit"),
-        priority=keys.get("priority", 1),
         cache=keys.get("cache", False),
-        max_duration=timedelta(seconds=keys["max_duration"]) if "max_duration" in keys else None,
         min_pass_rate=keys.get("min_pass_rate"),
+        is_simulated=is_simulated,
+    )
+
+
+def _new_batch(keys: Mapping[str, Any], spec: BatchSpec, source: Source) -> NewBatch:
+    return NewBatch(
+        "",
+        spec,
+        project=keys.get("project", "default"),
+        dataset=source.name,
+        tags=keys.get("tags", ()),
+        priority=keys.get("priority", 1),
+        max_duration=timedelta(seconds=keys["max_duration"]) if "max_duration" in keys else None,
         max_cost_usd=keys.get("max_cost"),
         max_tokens=keys.get("max_tokens"),
-        is_simulated=is_simulated,
     )
 
 
@@ -203,7 +212,7 @@ def _source(keys: Mapping[str, Any], default: Source | None) -> Source:
     raise SpecError(_COMMAND_LINE, "which dataset? Give --dataset, or `dataset` in a spec")
 
 
-def _batch(keys: Mapping[str, Any], targets: Targets, evaluators: Evaluators, *, name: str) -> BatchSpec:
+def _spec(keys: Mapping[str, Any], targets: Targets, evaluators: Evaluators, *, name: str) -> BatchSpec:
     given = {key: keys[key] for key in _AS_THEY_ARE if key in keys}
     try:
         spec = BatchSpec(

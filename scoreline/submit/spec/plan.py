@@ -1,12 +1,11 @@
 """A plan: all that is known of a batch before its cases are read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
-from decimal import Decimal
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from domain.batch_spec import BatchSpec
+from projections.ledger.batch import NewBatch
 from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.sources import Source
 
@@ -24,26 +23,29 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A spec that makes sense."""
+    """A batch as its spec and flags describe it, and where its cases come from."""
 
-    batch: BatchSpec
+    batch: NewBatch
+    """What is submitted; it gets its id when its cases have been read."""
     source: Source
     recorded: Mapping[int, Recorded] = field(default_factory=dict)
-    """The answers of recorded targets, by the target's place among `batch.targets`."""
+    """The answers of recorded targets, by the target's place among the targets of the spec."""
     repetitions_given: bool = True
     """If not given, the number of recorded answers of the case that has the most."""
-    project: str = "default"
-    tags: tuple[str, ...] = ()
-    """Labels of the batch."""
     only_tagged: tuple[str, ...] = ()
     """Only cases with at least one of these tags, where there are any."""
     limit: int | None = None
     """Only so many cases, of those that are left."""
-    priority: int = 1
     cache: bool = False
-    max_duration: timedelta | None = None
     min_pass_rate: float | None = None
-    max_cost_usd: Decimal | None = None
-    max_tokens: int | None = None
     is_simulated: bool = False
     """Whether every target and evaluator that makes calls was replaced by its simulated form."""
+
+    @property
+    def spec(self) -> BatchSpec:
+        """The spec of the batch."""
+        return self.batch.spec
+
+    def with_spec(self, spec: BatchSpec) -> "Plan":
+        """Return the plan with another spec of its batch."""
+        return replace(self, batch=replace(self.batch, spec=spec))

@@ -14,7 +14,7 @@ from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 from coordinator.acceptance import accept
-from coordinator.coordinator import Coordinator
+from coordinator.coordinator import Coordinator, CoordinatorPorts
 from coordinator.operations import Operator
 from coordinator.provider_batches.context import ProviderPorts
 from coordinator.provider_batches.memory import MemoryProvider
@@ -146,20 +146,12 @@ class Harness:
             return CrashingPort(port, self.crash_point)
 
         provider: Any = crashing(self.provider)
-        return Coordinator(
-            *(
-                crashing(self.log),
-                crashing(self.ledger),
-                crashing(self.queue),
-                self.batch_registry,
-                self.executor_registry,
-            ),
-            settings=self.settings,
-            now=lambda: self.now,
-            clock=self.clock,
-            provider=ProviderPorts(crashing(self.repository), lambda _target: provider),
-            budgets=self.budgets,
+        ports = CoordinatorPorts(
+            *(crashing(self.log), crashing(self.ledger), crashing(self.queue)),
+            *(self.batch_registry, self.executor_registry, self.budgets),
+            ProviderPorts(crashing(self.repository), lambda _target: provider),
         )
+        return Coordinator(ports, settings=self.settings, now=lambda: self.now, clock=self.clock)
 
     @property
     def operator(self) -> Operator:

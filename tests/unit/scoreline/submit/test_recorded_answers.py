@@ -51,7 +51,7 @@ async def test_the_nth_row_of_an_id_is_the_nth_repetition(tmp_path):
     wrote(tmp_path, "answers.jsonl", [{"id": key, "output": key + str(n)} for n in (1, 2) for key in "ab"])
     plan = plan_of(tmp_path, NAMED, target="recorded:answers.jsonl")
     async with prepared(plan) as submission:
-        assert submission.plan.batch.repetitions == 2
+        assert submission.plan.spec.repetitions == 2
     assert await outputs(plan) == ["a1", "a2", "b1", "b2"]
     assert await outputs(plan_of(tmp_path, NAMED, target="recorded:answers.jsonl", repetitions=1)) == [
         "a1",

@@ -36,8 +36,8 @@ min_pass_rate: 0.9
 def test_every_key_has_its_meaning(tmp_path):
     """A spec with every key becomes a plan with every field."""
     plan = planned(tmp_path, WHOLE)
-    batch = plan.batch
-    assert (batch.name, plan.project, plan.tags, plan.only_tagged) == (
+    batch = plan.spec
+    assert (batch.name, plan.batch.project, plan.batch.tags, plan.only_tagged) == (
         "nightly",
         "maths",
         ("release",),
@@ -52,8 +52,8 @@ def test_every_key_has_its_meaning(tmp_path):
         0,
         90.0,
     )
-    assert (plan.priority, plan.limit, plan.cache, plan.min_pass_rate) == (5, 10, True, 0.9)
-    assert plan.max_duration == timedelta(minutes=90)
+    assert (plan.batch.priority, plan.limit, plan.cache, plan.min_pass_rate) == (5, 10, True, 0.9)
+    assert plan.batch.max_duration == timedelta(minutes=90)
     assert plan.repetitions_given
     recorded = plan.recorded[1]
     assert (recorded.path, recorded.output, recorded.columns.records) == (
@@ -75,7 +75,7 @@ def test_flags_mean_the_same_as_keys(tmp_path):
         tag=[],
     )
     assert plan.source == FileSource(Path("/elsewhere/cases.jsonl"), Columns(input="q"))
-    assert (plan.batch.name, plan.batch.timeout, plan.batch.workdir) == ("cases", 120.0, "/elsewhere")
+    assert (plan.spec.name, plan.spec.timeout, plan.spec.workdir) == ("cases", 120.0, "/elsewhere")
     assert not plan.repetitions_given
 
 
@@ -85,20 +85,20 @@ def test_flags_win(tmp_path):
         tmp_path, WHOLE, target=["simulated"], limit=3, dataset="imported", evaluator=["contains"]
     )
     assert plan.source == ImportedSource("maths", "imported")
-    assert (plan.limit, len(plan.batch.targets), plan.recorded) == (3, 1, {})
-    assert [evaluator.name for evaluator in plan.batch.evaluators] == ["contains"]
-    assert plan.batch.repetitions == 2
+    assert (plan.limit, len(plan.spec.targets), plan.recorded) == (3, 1, {})
+    assert [evaluator.name for evaluator in plan.spec.evaluators] == ["contains"]
+    assert plan.spec.repetitions == 2
 
 
 def test_a_simulated_batch_needs_nothing_else(tmp_path):
     """With the mode alone there are made-up cases, a simulated target and an exact evaluator."""
     plan = planned(tmp_path, mode="simulated")
     assert plan.source == SyntheticSource(1_000)
-    assert (plan.batch.targets[0].type, plan.batch.evaluators[0].type) == ("simulated", "exact")
+    assert (plan.spec.targets[0].type, plan.spec.evaluators[0].type) == ("simulated", "exact")
     assert planned(tmp_path, mode="simulated", limit=7).source == SyntheticSource(7)
     given = planned(tmp_path, mode="simulated", dataset="a.csv", evaluator=["contains"])
     assert isinstance(given.source, FileSource)
-    assert given.batch.evaluators[0].type == "contains"
+    assert given.spec.evaluators[0].type == "contains"
 
 
 def test_the_dataset_itself_may_hold_the_answers(tmp_path):
@@ -151,14 +151,14 @@ def test_the_evaluators_of_a_spec_are_looked_for_beside_it(tmp_path):
     spec = folder / "s.yaml"
     spec.write_text("dataset: cases.jsonl\ntarget: recorded:a.jsonl\nevaluator: python:judges:good\n")
     plan = make_plan(spec, {"targets": ["simulated"]}, folder=tmp_path)
-    assert plan.batch.workdir == str(folder.resolve())
+    assert plan.spec.workdir == str(folder.resolve())
 
 
 def test_an_evaluators_time_out_is_written_like_a_batchs(tmp_path):
     """A time-out accepts units such as `5m`."""
     judge = {"type": "exact", "timeout": "5m"}
     plan = make_plan(None, {"mode": "simulated", "evaluators": [judge]}, folder=tmp_path)
-    assert plan.batch.evaluators[0].timeout == 300.0
+    assert plan.spec.evaluators[0].timeout == 300.0
 
 
 @pytest.mark.parametrize(

@@ -17,19 +17,23 @@ def test_limits_are_taken_one_by_one_from_flags_then_the_file_then_settings(tmp_
     plan = planned(
         tmp_path, "limits: {rpm: 60, tpm: 1e5}\n", made, limits={"rpm": 30, "max_concurrency": 4}
     )
-    assert plan.batch.limits == Limits(rpm=30, tpm=100_000, max_concurrency=4, delay=3)
-    assert planned(tmp_path, "limits: {delay: 0}\n", made).batch.limits == Limits(tpm=7, delay=0)
-    assert planned(tmp_path).batch.limits == Limits()
+    assert plan.spec.limits == Limits(rpm=30, tpm=100_000, max_concurrency=4, delay=3)
+    assert planned(tmp_path, "limits: {delay: 0}\n", made).spec.limits == Limits(tpm=7, delay=0)
+    assert planned(tmp_path).spec.limits == Limits()
 
 
 def test_a_budget_is_money_or_tokens(tmp_path):
     """Money is exact to the last digit; without a budget there is no limit."""
     plan = planned(tmp_path, "max_cost: 0.10\nmax_tokens: 5000\nfail_fast_after: 0\n")
-    assert (plan.max_cost_usd, plan.max_tokens, plan.batch.fail_fast_after) == (Decimal("0.1"), 5_000, 0)
-    assert planned(tmp_path, "max_cost: $5\n", max_cost="7.50").max_cost_usd == Decimal("7.50")
-    assert planned(tmp_path, "max_cost: $5\n").max_cost_usd == 5
+    assert (plan.batch.max_cost_usd, plan.batch.max_tokens, plan.spec.fail_fast_after) == (
+        Decimal("0.1"),
+        5_000,
+        0,
+    )
+    assert planned(tmp_path, "max_cost: $5\n", max_cost="7.50").batch.max_cost_usd == Decimal("7.50")
+    assert planned(tmp_path, "max_cost: $5\n").batch.max_cost_usd == 5
     bare = planned(tmp_path)
-    assert (bare.max_cost_usd, bare.max_tokens, bare.batch.fail_fast_after) == (None, None, 20)
+    assert (bare.batch.max_cost_usd, bare.batch.max_tokens, bare.spec.fail_fast_after) == (None, None, 20)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +90,7 @@ def test_a_target_a_judge_and_an_account_have_limits_of_their_own(tmp_path):
     plain, named = split_limit_flags(
         {"rpm": ["1000", "simulated=30"], "delay": ["judge=0.5"], "tpm": None, "max_concurrency": []}
     )
-    batch = make_plan(path, {"limits": plain, "named_limits": named}, folder=tmp_path).batch
+    batch = make_plan(path, {"limits": plain, "named_limits": named}, folder=tmp_path).spec
     assert [each.rate_limits for each in batch.targets] == [Limits(rpm=30), None]
     assert [each.rate_limits for each in batch.evaluators] == [Limits(max_concurrency=3, delay=0.5)]
     assert batch.accounts == {"openai": Limits(rpm=5), "openai:team-a": Limits(tpm=7)}

@@ -8,9 +8,9 @@ from tests.unit.scoreline.submit.spec.limited_specs import planned
 
 def test_with_a_limit_every_called_target_is_metered(tmp_path):
     """Recorded answers need no call, so they are not metered; without a limit no target is."""
-    assert [each.is_metered for each in planned(tmp_path).batch.targets] == [False, False]
+    assert [each.is_metered for each in planned(tmp_path).spec.targets] == [False, False]
     for limits in ("{rpm: 60}", "{tpm: 60}", "{max_concurrency: 2}", "{delay: 1}"):
-        batch = planned(tmp_path, f"limits: {limits}\n").batch
+        batch = planned(tmp_path, f"limits: {limits}\n").spec
         assert [each.is_metered for each in batch.targets] == [True, False]
         assert [each.is_metered for each in batch.evaluators] == [False]
 
@@ -35,7 +35,7 @@ def test_a_metered_type_is_metered_without_a_limit(tmp_path, monkeypatch):
     for kind in (registry.TARGETS, registry.EVALUATORS):
         monkeypatch.setitem(kind.builtin, "counted", f"{__name__}:COUNTED")
     assert isinstance(COUNTED, Metered)
-    batch = planned(tmp_path, target=["counted", "simulated"], evaluator=["counted", "exact"]).batch
+    batch = planned(tmp_path, target=["counted", "simulated"], evaluator=["counted", "exact"]).spec
     assert [each.is_metered for each in batch.targets] == [True, False]
     assert [each.is_metered for each in batch.evaluators] == [True, False]
 

@@ -69,7 +69,7 @@ def test_a_flag_simulates_what_a_file_would_call(tmp_path: Path) -> None:
     spec = tmp_path / "s.yaml"
     more = "batch_api: true\nevaluators: [exact, python:judges:polite]\n"
     spec.write_text(SPEC.format(target="anthropic/claude-haiku-4-5") + more)
-    batch = make_plan(spec, {"mode": "simulated"}, folder=tmp_path).batch
+    batch = make_plan(spec, {"mode": "simulated"}, folder=tmp_path).spec
     assert [each.type for each in batch.evaluators] == ["exact", "simulated"]
     assert [(each.type, each.label) for each in batch.targets] == [
         ("simulated", "simulated: anthropic/claude-haiku-4-5")
@@ -81,5 +81,5 @@ def test_a_simulated_target_keeps_its_options(tmp_path: Path) -> None:
     """A target that makes no call stays as it is written, and so do recorded answers."""
     targets = [{"type": "simulated", "latency": 1.0}, "recorded:a.jsonl"]
     plan = make_plan(None, {"mode": "simulated", "targets": targets}, folder=tmp_path)
-    assert [spec.options.get("latency") for spec in plan.batch.targets] == [1.0, None]
+    assert [spec.options.get("latency") for spec in plan.spec.targets] == [1.0, None]
     assert list(plan.recorded) == [1]
