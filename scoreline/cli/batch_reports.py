@@ -1,9 +1,16 @@
 """`scoreline batch list|status|dlq|export|compare`: reports about batches."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from scoreline.cli.option_models import filled
+
+if TYPE_CHECKING:
+    from scoreline.reports.compare import Gate
+    from scoreline.reports.export import ExportRequest
 
 BATCH = typer.Argument(metavar="BATCH", help="Batch id.", show_default=False)
 LIST_EPILOG = "Example: scoreline batch list --status running --json"
@@ -92,68 +99,94 @@ def dlq(
     raise typer.Exit(code)
 
 
-def export(  # noqa: PLR0913 - a command has its flags
-    batch: Annotated[str, BATCH],
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """Flags of `batch export`."""
+
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Output file; - is standard output.")
-    ],
+    ]
     form: Annotated[
         str | None,
         typer.Option("--format", help="jsonl, json, csv, junit or parquet; default: by FILE's suffix."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
-    failed: Annotated[bool, typer.Option("--failed", help="Only evaluations that did not pass.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object about the export.")] = False,
-) -> None:
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False
+    failed: Annotated[bool, typer.Option("--failed", help="Only evaluations that did not pass.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object about the export.")] = False
+
+    def request(self, batch: str) -> "ExportRequest":
+        """Return what to export; raises `BadParameter`."""
+        from scoreline.reports.export import ExportRequest
+
+        if self.as_json and str(self.output) == "-":
+            raise typer.BadParameter("--json and -o - do not go together: both want standard output")
+        form = _format(self.output, self.form)
+        return ExportRequest(batch, self.output, form, self.force, self.as_json, self.failed)
+
+
+@filled
+def export(batch: Annotated[str, BATCH], *, options: ExportOptions) -> None:
     """Write all results of a batch to a file, in the order of its dataset."""
     from scoreline.local.servers import ready_postgres
-    from scoreline.reports.export import ExportRequest, check_parquet, run_export
+    from scoreline.reports.export import check_parquet, run_export
     from scoreline.settings import load_settings
 
-    if as_json and str(output) == "-":
-        raise typer.BadParameter("--json and -o - do not go together: both want standard output")
-    request = ExportRequest(batch, output, _format(output, form), force, as_json, failed)
+    request = options.request(batch)
     check_parquet(request)
     with ready_postgres(load_settings()) as servers:
         code = run_export(servers, request)
     raise typer.Exit(code)
 
 
-def compare(  # noqa: PLR0913 - a command has its flags
-    first: Annotated[str, typer.Argument(metavar="A", help="Baseline batch id.", show_default=False)],
-    second: Annotated[
-        str, typer.Argument(metavar="B", help="Batch id to compare with the baseline.", show_default=False)
-    ],
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """Flags of `batch compare`."""
+
     limit: Annotated[
         int, typer.Option(min=0, max=1_000_000, help="Maximum number of changed cases of each kind.")
-    ] = 10,
-    everything: Annotated[bool, typer.Option("--all", help="Show every changed case.")] = False,
+    ] = 10
+    everything: Annotated[bool, typer.Option("--all", help="Show every changed case.")] = False
     fail_on_regression: Annotated[
         bool,
         typer.Option("--fail-on-regression", help="Exit with 101 if a case that passed does not pass now."),
-    ] = False,
+    ] = False
     significant: Annotated[
         bool,
         typer.Option(
             "--significant", help="With --fail-on-regression: only if significant (McNemar, p < 0.05)."
         ),
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    ] = False
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False
+
+    def gate(self) -> "Gate":
+        """Return the gate on regressions; raises `BadParameter`."""
+        from scoreline.reports.compare import Gate
+
+        if self.significant and not self.fail_on_regression:
+            raise typer.BadParameter("--significant goes with --fail-on-regression")
+        if not self.fail_on_regression:
+            return Gate.NONE
+        return Gate.SIGNIFICANT if self.significant else Gate.ANY
+
+
+@filled
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="Baseline batch id.", show_default=False)],
+    second: Annotated[
+        str, typer.Argument(metavar="B", help="Batch id to compare with the baseline.", show_default=False)
+    ],
+    *,
+    options: CompareOptions,
 ) -> None:
     """Compare two batches case by case: regressions, improvements, and their significance."""
     from scoreline.local.servers import ready_postgres
-    from scoreline.reports.compare import Gate, run_compare
+    from scoreline.reports.compare import run_compare
     from scoreline.settings import load_settings
 
-    if significant and not fail_on_regression:
-        raise typer.BadParameter("--significant goes with --fail-on-regression")
-    asked = Gate.SIGNIFICANT if significant else Gate.ANY
-    gate = asked if fail_on_regression else Gate.NONE
-    limit = EVERYTHING if everything else limit
+    gate = options.gate()
+    limit = EVERYTHING if options.everything else options.limit
     with ready_postgres(load_settings()) as servers:
-        code = run_compare(servers, first, second, limit=limit, as_json=as_json, gate=gate)
+        code = run_compare(servers, (first, second), limit=limit, as_json=options.as_json, gate=gate)
     raise typer.Exit(code)
 
 

@@ -6,7 +6,7 @@ models describe, so that commands with the same flags share one definition of th
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from typing import Any, get_type_hints
 
@@ -42,6 +42,6 @@ def _expanded(signature: inspect.Signature) -> Iterator[inspect.Parameter]:
             yield inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
+                default=inspect.Parameter.empty if field.default is MISSING else field.default,
                 annotation=hints[field.name],
             )

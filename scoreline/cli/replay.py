@@ -1,9 +1,11 @@
 """`scoreline replay`: one evaluation replayed from its events, or batches verified against the log."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scoreline.cli.option_models import filled
 from scoreline.reports.replay.origin import Origin
 
 if TYPE_CHECKING:
@@ -18,16 +20,18 @@ EPILOG = (
     "scoreline replay --batch nightly   ·   scoreline replay --batch nightly --verify"
 )
 
+EXCLUSIVE = {"diff": ("at", "attempt", "follow", "full"), "follow": ("at", "attempt", "full")}
+"""Flags, and the flags that each of them excludes."""
 
-def run(  # noqa: PLR0913 - a command has its flags
-    evaluation: Annotated[
-        str | None, typer.Argument(help="Evaluation id; ID@2 is its second attempt.", show_default=False)
-    ] = None,
-    *,
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryOptions:
+    """Flags of the replay of one evaluation."""
+
     origin: Annotated[
         Origin,
         typer.Option("--from", help="Source: Postgres, Redis, or both."),
-    ] = Origin.BOTH,
+    ] = Origin.BOTH
     at: Annotated[
         str | None,
         typer.Option(
@@ -35,57 +39,113 @@ def run(  # noqa: PLR0913 - a command has its flags
             help="As of the first N entries in order of arrival, or of a time: "
             "2026-11-16T09:30:00Z, or 09:30:00.5 of the evaluation's day. UTC by default.",
         ),
-    ] = None,
-    attempt: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only this attempt.")] = None,
+    ] = None
+    attempt: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only this attempt.")] = None
     other: Annotated[
         str | None,
         typer.Option("--diff", metavar="OTHER", help="Compare with another: ID, ID@2, or @2 of the same."),
-    ] = None,
+    ] = None
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Follow new events until the evaluation has ended and is stored."),
-    ] = False,
+    ] = False
     full: Annotated[
         bool, typer.Option("--full", help="Include the prompt as sent and the whole answer.")
-    ] = False,
+    ] = False
+
+    def refuse_for_batches(self, evaluation: str | None) -> None:
+        """Reject flags of one evaluation in a command about batches; raises `BadParameter`."""
+        given = {"evaluation": evaluation, "from": None if self.origin is Origin.BOTH else self.origin}
+        for name, value in (given | self._given()).items():
+            if value is not None:
+                option = "an EVALUATION" if name == "evaluation" else f"--{name}"
+                raise typer.BadParameter(
+                    f"{option} does not go with --batch, --verify, --rebuild or --summary"
+                )
+
+    def refuse_together(self) -> None:
+        """Reject flags that exclude each other; raises `BadParameter`."""
+        given = self._given()
+        for one, others in EXCLUSIVE.items():
+            for other in others:
+                if given[one] is not None and given[other] is not None:
+                    raise typer.BadParameter(f"--{one} and --{other} do not go together")
+
+    def _given(self) -> dict[str, object]:
+        """Return the values by flag; None was not given."""
+        return {
+            "at": self.at,
+            "attempt": self.attempt,
+            "diff": self.other,
+            "follow": self.follow or None,
+            "full": self.full or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCheckOptions:
+    """Flags of the replay of whole batches."""
+
     batch: Annotated[
         str | None, typer.Option(metavar="ID", help="Batch id, for --summary, --verify or --rebuild.")
-    ] = None,
+    ] = None
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Verify the tables against the log; default: all batches."),
-    ] = False,
+    ] = False
     rebuild: Annotated[
         bool,
         typer.Option("--rebuild", help="Rebuild the tables from the log; default: all batches."),
-    ] = False,
+    ] = False
     summary: Annotated[
         bool, typer.Option("--summary", help="Summary of a batch (the default with --batch).")
-    ] = False,
+    ] = False
+
+    @property
+    def modes(self) -> list[str]:
+        """The modes that were chosen; the summary is the default of a batch."""
+        modes = {"verify": self.verify, "rebuild": self.rebuild, "summary": self.summary}
+        chosen = [name for name, given in modes.items() if given]
+        return chosen or (["summary"] if self.batch is not None else [])
+
+
+@filled
+def run(
+    evaluation: Annotated[
+        str | None, typer.Argument(help="Evaluation id; ID@2 is its second attempt.", show_default=False)
+    ] = None,
+    *,
+    history: HistoryOptions,
+    batches: LogCheckOptions,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON document; with --follow one object per line.")
     ] = False,
 ) -> None:
     """Replay an evaluation: its events in order of arrival, and how each was processed."""
-    if batch is not None or verify or rebuild or summary:
-        read_from = None if origin is Origin.BOTH else origin
-        one = {"evaluation": evaluation, "from": read_from, "at": at, "attempt": attempt, "diff": other}
-        _refuse_for_batches(**one, follow=follow or None, full=full or None)
-        modes = {"verify": verify, "rebuild": rebuild, "summary": summary}
-        wanted = [name for name, given in modes.items() if given]
-        raise typer.Exit(_about_batches(batch, wanted or ["summary"], as_json=as_json))
+    if batches.modes:
+        history.refuse_for_batches(evaluation)
+        raise typer.Exit(_about_batches(batches.batch, batches.modes, as_json=as_json))
     if evaluation is None:
         raise typer.BadParameter(
             "which evaluation? Give its id: scoreline replay ID", param_hint="EVALUATION"
         )
-    _refuse_together(at=at, attempt=attempt, diff=other, follow=follow or None, full=full or None)
+    history.refuse_together()
+    _show_history(evaluation, history, as_json=as_json)
+
+
+def _show_history(evaluation: str, flags: HistoryOptions, *, as_json: bool) -> None:
     from scoreline.local.servers import named_servers
     from scoreline.reports.replay.run import ReplayOptions, run_replay
     from scoreline.settings import load_settings
 
-    moment = None if at is None else _moment(at)
+    moment = None if flags.at is None else _moment(flags.at)
     settings = load_settings()
-    options = ReplayOptions(evaluation, origin, moment, attempt, other, follow, as_json, full)
+    options = ReplayOptions(
+        *(evaluation, flags.origin, moment, flags.attempt, flags.other),
+        follow=flags.follow,
+        as_json=as_json,
+        full=flags.full,
+    )
     with named_servers(settings) as servers:
         run_replay(servers, settings, options)
 
@@ -117,25 +177,6 @@ def _report(
     from scoreline.reports.audit.summary import run_summary
 
     return run_summary(servers, batch or "", as_json=as_json)
-
-
-def _refuse_for_batches(**given: object) -> None:
-    """Reject options of one evaluation in a command about batches."""
-    for name, value in given.items():
-        if value is not None:
-            option = "an EVALUATION" if name == "evaluation" else f"--{name}"
-            raise typer.BadParameter(f"{option} does not go with --batch, --verify, --rebuild or --summary")
-
-
-def _refuse_together(**given: object) -> None:
-    """Reject flags that exclude each other."""
-    for one, others in {
-        "diff": ("at", "attempt", "follow", "full"),
-        "follow": ("at", "attempt", "full"),
-    }.items():
-        for other in others:
-            if given[one] is not None and given[other] is not None:
-                raise typer.BadParameter(f"--{one} and --{other} do not go together")
 
 
 def _moment(text: str) -> Any:  # noqa: ANN401 - its type is imported only where it is needed

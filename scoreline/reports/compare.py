@@ -47,11 +47,11 @@ def is_regression(compared: Compared, gate: Gate) -> bool:
             return worse > better and compared.p_value < CHANCE
 
 
-def run_compare(  # noqa: PLR0913 - two batches and the options of the command
-    servers: Servers, left: str, right: str, *, limit: int, as_json: bool, gate: Gate = Gate.NONE
+def run_compare(
+    servers: Servers, batches: tuple[str, str], *, limit: int, as_json: bool, gate: Gate = Gate.NONE
 ) -> int:
-    """Compare two batches and print the result; returns the exit code."""
-    compared = asyncio.run(_compare(servers.postgres_url, left, right, limit=limit))
+    """Compare two batches, the baseline first, and print the result; returns the exit code."""
+    compared = asyncio.run(_compare(servers.postgres_url, *batches, limit=limit))
     if as_json:
         print(json.dumps(compared_document(compared)))  # noqa: T201 - machines read stdout
     else:

@@ -47,6 +47,26 @@ def test_the_bounds_of_a_field_are_checked():
     assert received == []
 
 
+def test_a_field_without_a_default_is_a_required_flag():
+    """Without the flag the command does not run, and the error names the flag."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Output:
+        file: Annotated[str, typer.Option("--output", help="File.")]
+
+    app, received = typer.Typer(), []
+
+    @app.command()
+    @filled
+    def write(*, output: Output) -> None:
+        """Write a file."""
+        received.append(output.file)
+
+    missing, given = (CliRunner().invoke(app, argv) for argv in ([], ["--output", "results.csv"]))
+    assert (missing.exit_code, given.exit_code, received) == (2, 0, ["results.csv"])
+    assert "--output" in missing.output
+
+
 def test_help_lists_the_fields():
     """Help shows each field as a flag, and not the model."""
     _, output, _ = invoked("--help")
