@@ -50,7 +50,7 @@ executor/sandbox: bubblewrap_status container engine job
 executor/targets: connections headers model_options programs special_addresses telemetry
 grafana/pages: addresses ordering
 projections/database: connection
-projections/queries: batch_status batch_summary batches evaluation_history export monitoring
+projections/queries: batch_summary batches evaluation_history export monitoring
 projections/queries: provider_batches quarantine results
 projections/sql: timestamps
 projections/verification: pages
