@@ -1,7 +1,8 @@
 """Goodput of a fleet under a provider's limit, and its share of 429 replies, from a cold start."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from bench.lanes_environment import LaneBench, SimulatedProvider, lane_bench, provider, shares
@@ -19,6 +20,13 @@ class GoodputRun:
     is_declared: bool = True
     """Whether the batch declares the limits; else they come from the provider's headers, or are learnt."""
     headers: bool = True
+    faults: Mapping[str, float] = field(default_factory=dict)
+    """Shares of admitted calls that the provider does not serve."""
+
+    @property
+    def served(self) -> float:
+        """The share of admitted calls that the provider serves."""
+        return 1 - sum(self.faults.values())
 
 
 RUNS = {
@@ -28,6 +36,13 @@ RUNS = {
     "tokens_4": GoodputRun(4, tpm=TPM),
     "learnt_4": GoodputRun(4, is_declared=False),
     "blind_4": GoodputRun(4, is_declared=False, headers=False),
+    **{
+        f"{name}_{percent}": GoodputRun(4, faults={fault: percent / 100})
+        for name, fault in (("overloaded", "overloaded"), ("stray", "stray_429"))
+        for percent in (2, 5, 15)
+    },
+    "overloaded_learnt_5": GoodputRun(4, is_declared=False, faults={"overloaded": 0.05}),
+    "overloaded_blind_5": GoodputRun(4, is_declared=False, headers=False, faults={"overloaded": 0.05}),
 }
 
 
@@ -36,9 +51,13 @@ async def run(plan: GoodputRun, seconds: float) -> dict[str, Any]:
     cases = int(RPM * (seconds + 30) / 60)
     flags = {"limits": _limits(plan)} if plan.is_declared else {}
     overrides = {} if plan.headers else {"limit_headers": False}
-    async with provider(rpm=RPM, tpm=plan.tpm, **overrides) as sim, lane_bench(plan.executors) as here:
+    faults = dict(plan.faults)
+    async with (
+        provider(rpm=RPM, tpm=plan.tpm, **overrides, **faults) as sim,
+        lane_bench(plan.executors) as here,
+    ):
         await here.run(sim, cases=cases, **flags)
-        return await measure(here, sim, seconds, rpm=RPM, tpm=plan.tpm)
+        return await measure(here, sim, seconds, rpm=RPM * plan.served, tpm=plan.tpm)
 
 
 async def measure(

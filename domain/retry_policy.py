@@ -3,7 +3,8 @@
     fault                              delay                                       uses up a retry
     transient fault, time-out          exponential backoff with full jitter:       yes
                                        a random share of 1, 2, 4, ... 60 s
-    rate limit                         the provider's Retry-After, at most a day   no
+    rate limit, overload               the provider's Retry-After, at most a day;  no
+                                       without one, as for a transient fault
     no connection at first contact     5 s                                         no
     stopping executor, moved by an     none                                        no
     operator to a provider batch

@@ -2,6 +2,7 @@
 
     CallFault
     ├── RateLimited   the provider refused the call for its rate: retried after `retry_after`, not charged
+    │   └── Overloaded    it has no capacity now: retried, not charged; the lane's rate is not the cause
     ├── Transient     may succeed on retry: exponential backoff, and one retry of the evaluation is used up
     │   └── Unreachable   no response, or a server error: counts against the circuit breaker of its lane
     │       └── NoConnection   connection refused, or the host name does not resolve
@@ -46,11 +47,16 @@ class RateLimited(CallFault):
         self,
         message: str = "",
         *,
-        retry_after: timedelta = timedelta(seconds=1),
+        retry_after: timedelta | None = None,
         limits: RateLimits | None = None,
     ) -> None:
         super().__init__("rate_limited", message, limits=limits)
         self.retry_after = retry_after
+        """The provider's Retry-After; without one the call is retried by exponential backoff."""
+
+
+class Overloaded(RateLimited):
+    """The provider has no capacity now (529), whatever the rate of this account."""
 
 
 class Transient(CallFault):

@@ -1,7 +1,7 @@
 """The events that end an attempt: pure functions of an answer, its scores, or a fault.
 
     fault                                retries left             none left
-    RateLimited                          retrying, not charged    retrying, not charged
+    RateLimited, Overloaded              retrying, not charged    retrying, not charged
     NeverReached                         retrying, not charged    retrying, not charged
     Transient                            retrying                 failed
     TargetTimedOut                       retrying (timeout)       timed_out (task)
@@ -22,7 +22,7 @@ carries the scores. A fault that is charged is never recorded under the kind of 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import fsum
 from typing import TypeVar
 
@@ -98,7 +98,9 @@ def close_after(
     cause = error.cause if isinstance(error, EvaluatorFault) else error
     backoff = now + full_jitter(attempt, jitter)
     match cause:
-        case RateLimited(retry_after=retry_after):
+        case RateLimited(retry_after=None):
+            return p.Retrying(_fault(RATE_LIMITED, error), backoff)
+        case RateLimited(retry_after=timedelta() as retry_after):
             return p.Retrying(_fault(RATE_LIMITED, error), now + bounded(retry_after))
         case NeverReached():
             return p.Retrying(_fault(UNREACHABLE, error), now + FIRST_CONTACT_RETRY)

@@ -1,6 +1,7 @@
 """The classification of provider errors, with advice for the user: a pure table.
 
-    429, 529                        rate limited: wait, no retry is used
+    429                             rate limited: wait, no retry is used
+    529                             overloaded: wait, no retry is used
     408, 409, 5xx, no connection    the provider is unreachable or broken
     an invalid reply                transient
     400, 401, 403, 404, 413, 422    permanent; a 404 from an address other than the provider's own that does
@@ -19,7 +20,6 @@ from eventlog.redaction import redact_head
 from providers.endpoint import ModelEndpoint
 
 QUOTE = 300
-OVERLOAD_WAIT = timedelta(seconds=5)
 _STATUS_OF_TYPE = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -46,6 +46,7 @@ class ErrorClass(StrEnum):
     """How the executor reacts to an error."""
 
     RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
     UNREACHABLE = "unreachable"
     TRANSIENT = "transient"
     PERMANENT = "permanent"
@@ -104,10 +105,8 @@ def classify_error(
             f"{endpoint.provider.title} reports insufficient credit: check its billing{quote}",
         )
     if status in (429, 529):
-        wait = retry_after or (OVERLOAD_WAIT if status == 529 else None)
-        return ClassifiedError(
-            ErrorClass.RATE_LIMITED, "rate_limited", f"{_answered(status, endpoint)}{quote}", wait
-        )
+        of = ErrorClass.RATE_LIMITED if status == 429 else ErrorClass.OVERLOADED
+        return ClassifiedError(of, "rate_limited", f"{_answered(status, endpoint)}{quote}", retry_after)
     if status in (408, 409) or status >= 500:
         return ClassifiedError(
             ErrorClass.UNREACHABLE, f"http_{status}", f"{_answered(status, endpoint)}{quote}"

@@ -1,10 +1,18 @@
 """AIMD (additive increase, multiplicative decrease) of calls in flight. Pure; the same as in lane.lua.
 
 A success adds 1 / limit, so about one call per round trip, if at least half of the limit is in use; until
-the first 429 it adds 1 (slow start). A 429 halves the limit, once for all calls already in flight.
+the first decrease it adds 1 (slow start). A decrease applies once for all calls already in flight.
+
+    429 with Retry-After            a rate limit: the limit is halved
+    429 without, 529, 503           counted in a window of successes and rejects; while the success ratio is
+                                    high they are noise, of which only the rejected call is retried later
+    many of them in the window      429: the limit is halved; 529, 503: it falls by a fifth
 
 Where neither configuration nor headers give a request rate, the lane learns one from the rate of successes:
-a 429 lowers it by 3 to 30 %, successes raise it by 5 % a second, near the last refused rate by 0.1 %.
+a decrease after a 429 lowers it by 3 to 30 %, successes raise it by 5 % a second, near the last refused
+rate by 0.1 %. A single 429 without Retry-After lowers it by 3 %, too. One that follows well below the rate
+of successes does not depend on the rate: such replies are ignored for some seconds. An overload never
+changes the learnt rate.
 """
 
 from dataclasses import replace
@@ -21,11 +29,18 @@ MAX_CONCURRENCY = 10_000.0
 MIN_STEP = 0.05
 """The smallest additive step: with 1 / limit alone, long calls would make growth too slow."""
 SUCCESS_WINDOW = 10.0
-"""Seconds after which the count of successes is halved."""
+"""Seconds after which the counts of successes and rejects are halved."""
+TOLERATED, TOLERATED_RATIO = 5.0, 1 / 3
+"""Rejects in the window that are noise: five, and one for every three successes and calls in flight.
+
+A reject is faster than an answer: without the calls in flight, it would count for more than its share."""
+OVERLOAD_DECREASE = 0.8
 DECREASE, MAX_DECREASE = 0.97, 0.7
 GROWTH_INTERVAL, FAST_GROWTH, SLOW_GROWTH = 1.0, 1.05, 1.001
 NEAR, FAR = 0.99, 1.1
 """Between these multiples of the last refused rate, growth is slow: each 429 costs a pause."""
+WELL_BELOW, NOISY_SECONDS = 0.85, 10.0
+"""A 429 below this multiple of the measured rate is noise, and so are those of so many seconds after it."""
 MIN_DECREASE_INTERVAL = 5.0
 """Seconds since the previous decrease from which the measured rate is a usable ceiling."""
 MIN_RPM = 1.0
@@ -64,13 +79,56 @@ def _growth(state: LaneState) -> float:
 
 
 def count_success(state: LaneState, now: float) -> LaneState:
-    """Count a success for the measured rate; the count decays by halves."""
-    oks, since = state.oks, state.oks_since
+    """Count a success in the window."""
+    state = _decayed(state, now)
+    return replace(state, oks=state.oks + 1, answered=state.answered + 1)
+
+
+def count_reject(state: LaneState, now: float) -> LaneState:
+    """Count an overload, or a 429 without Retry-After, in the window."""
+    state = _decayed(state, now)
+    return replace(state, rejects=state.rejects + 1)
+
+
+def _decayed(state: LaneState, now: float) -> LaneState:
+    oks, rejects, since = state.oks, state.rejects, state.oks_since
     if now - since > 2 * SUCCESS_WINDOW:
-        oks, since = 0.0, now
+        oks, rejects, since = 0.0, 0.0, now
     elif now - since > SUCCESS_WINDOW:
-        oks, since = oks / 2, now - (now - since) / 2
-    return replace(state, oks=oks + 1, oks_since=since, answered=state.answered + 1)
+        oks, rejects, since = oks / 2, rejects / 2, now - (now - since) / 2
+    return replace(state, oks=oks, rejects=rejects, oks_since=since)
+
+
+def is_noise(state: LaneState) -> bool:
+    """Whether the success ratio of the window is high enough to ignore rejects."""
+    return state.rejects <= TOLERATED + (state.oks + state.in_flight) * TOLERATED_RATIO
+
+
+def decrease_rate(state: LaneState, now: float) -> LaneState:
+    """Lower a learnt rate a little after a single 429, unless 429 replies do not depend on the rate."""
+    learnt, refused = state.learnt_rpm, state.refused_rpm
+    if not learnt or now < state.noisy_until:
+        return state
+    if learnt < WELL_BELOW * _measured_rpm(state, now):
+        return replace(state, refused_rpm=0.0, noisy_until=now + NOISY_SECONDS)
+    rate = max(MIN_RPM, DECREASE * learnt)
+    return replace(state, learnt_rpm=rate, refused_rpm=refused or learnt, cut_at=now, grown_at=now)
+
+
+def decrease_for_overload(state: LaneState, now: float) -> LaneState:
+    """Apply the multiplicative decrease after many overloads; the window starts again."""
+    concurrency = max(1.0, state.concurrency * OVERLOAD_DECREASE)
+    state = replace(state, concurrency=concurrency, was_cut=1, cut_at=now)
+    return restart_window(state, now)
+
+
+def restart_window(state: LaneState, now: float) -> LaneState:
+    """Start the window again, so that the next decrease has its own evidence.
+
+    If nothing has succeeded in it, concurrency grows by slow start again.
+    """
+    was_cut = state.was_cut if state.oks > 0 else 0
+    return replace(state, oks=0.0, rejects=0.0, oks_since=now, was_cut=was_cut)
 
 
 def decrease(state: LaneState, now: float, policy: LanePolicy) -> LaneState:
@@ -85,12 +143,15 @@ def decrease(state: LaneState, now: float, policy: LanePolicy) -> LaneState:
     )
     if stricter(valid_limit(policy.rpm), state.advertised_rpm):
         return state
-    measured = state.oks / max(now - state.oks_since, 1.0) * 60
-    return _learn_rate(state, now, measured, is_ceiling=is_ceiling) if state.oks > 0 else state
+    return _learn_rate(state, now, is_ceiling=is_ceiling) if state.oks > 0 else state
 
 
-def _learn_rate(state: LaneState, now: float, measured: float, *, is_ceiling: bool) -> LaneState:
-    old = state.learnt_rpm
+def _measured_rpm(state: LaneState, now: float) -> float:
+    return state.oks / max(now - state.oks_since, 1.0) * 60
+
+
+def _learn_rate(state: LaneState, now: float, *, is_ceiling: bool) -> LaneState:
+    old, measured = state.learnt_rpm, _measured_rpm(state, now)
     if not old:  # the rate before the first 429 is no ceiling: it includes the provider's burst
         return replace(state, learnt_rpm=max(MIN_RPM, measured), grown_at=now)
     rate = max(MIN_RPM, MAX_DECREASE * old, min(DECREASE * old, measured))

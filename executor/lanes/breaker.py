@@ -1,9 +1,12 @@
 """Circuit breaker with a half-open probe. Pure; lane.lua has the same operations.
 
     closed      consecutive failures reach the limit     open
+    closed      consecutive overloads reach four times   open, for 1 second at first
+                the limit
     open        the open time has passed                 half open: one probe of all executors
     half open   the probe fails                          open
-    any         the provider responds, with any status   closed
+    half open   the probe meets an overload              open, for twice as long as before
+    any         the provider responds otherwise          closed
 
 A response to a call from before the breaker opened closes it, too: the provider is reachable. A
 failure of such a call is not counted.
@@ -17,6 +20,8 @@ from executor.lanes.state import LaneState
 
 FIRST_CONTACT_PROBE = 5.0
 """Maximum seconds between two probes of a provider that has never responded."""
+OVERLOAD_FACTOR = 4
+"""Consecutive overloads that count as one failure: a provider with few successes still works."""
 PROBE_LEASE = 2.0
 """Multiple of the open time after which a probe without an outcome expires and another may be sent."""
 
@@ -35,11 +40,26 @@ def on_failure(state: LaneState, now: float, *, age: float, policy: LanePolicy) 
     state = replace(state, failures=state.failures + 1)
     if not state.open_until and state.failures < policy.breaker_failures:
         return state
+    return _opened(state, now, _open_seconds(state, policy))
+
+
+def on_overload(state: LaneState, now: float, *, age: float, policy: LanePolicy) -> LaneState:
+    """Count an overload; open only if calls have met nothing else, with exponential backoff of probes."""
+    if now - age < state.opened_at:
+        return state
+    state, limit = replace(state, overloads=state.overloads + 1), OVERLOAD_FACTOR * policy.breaker_failures
+    if not state.open_until and state.overloads < limit:
+        return state
+    doublings = min(max(0, state.overloads - limit), 10)
+    return _opened(state, now, min(policy.breaker_seconds, 2.0**doublings))
+
+
+def _opened(state: LaneState, now: float, seconds: float) -> LaneState:
     return replace(
         state,
         broken_at=state.broken_at if state.open_until else now,
         opened_at=now,
-        open_until=now + _open_seconds(state, policy),
+        open_until=now + seconds,
         probe_until=0.0,
     )
 
@@ -52,11 +72,11 @@ def _open_seconds(state: LaneState, policy: LanePolicy) -> float:
 
 def on_response(state: LaneState, now: float, policy: LanePolicy) -> LaneState:
     """Close; concurrency restarts from its initial value, so that no thundering herd follows."""
+    state = replace(state, failures=0, overloads=0)
     if not state.open_until:
-        return replace(state, failures=0) if state.failures else state
+        return state
     return replace(
         state,
-        failures=0,
         open_until=0.0,
         probe_until=0.0,
         concurrency=min(state.concurrency, initial_concurrency(state, policy)),

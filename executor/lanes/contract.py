@@ -32,7 +32,9 @@ class CallOutcome(StrEnum):
 
     OK = "ok"
     RATE_LIMITED = "rate_limited"
-    """Status 429 or 529."""
+    """Status 429."""
+    OVERLOADED = "overloaded"
+    """Status 529 or 503: the provider has no capacity now, whatever the rate of this account."""
     FAILED = "failed"
     """The provider timed out, closed the connection, or returned 5xx."""
     UNREACHED = "unreached"
@@ -140,7 +142,7 @@ class LaneView:
     breaker: str = "closed"
     """closed, open, or half_open."""
     failures: int = 0
-    """Consecutive failures."""
+    """Consecutive failures and overloads."""
     granted: int = 0
     rate_limited: int = 0
     """Calls since the lane was created, and how many of them the provider answered with 429."""

@@ -21,6 +21,8 @@ local UNLIMITED, LIMIT_CEILING = 1000000000, 1e12
 local START_KNOWN, START_UNKNOWN, START_UNMEASURED = 32, 8, 4
 local MAX_CONCURRENCY, MIN_STEP = 10000, 0.05
 local SUCCESS_WINDOW, MIN_DECREASE_INTERVAL, DECREASE, MAX_DECREASE = 10, 5, 0.97, 0.7
+local TOLERATED, TOLERATED_RATIO, OVERLOAD_DECREASE, OVERLOAD_FACTOR = 5, 1 / 3, 0.8, 4
+local WELL_BELOW, NOISY_SECONDS = 0.85, 10
 local GROWTH_INTERVAL, FAST_GROWTH, SLOW_GROWTH = 1, 1.05, 1.001
 local NEAR, FAR, MIN_RPM, PROBE_LEASE = 0.99, 1.1, 1, 2
 local LEASE, MAX_BLOCK, FIRST_PAUSE, MAX_PAUSE = 60, 86400, 1, 30
@@ -29,9 +31,10 @@ local MIN_WAIT, BATCHING_WAIT, CONCURRENCY_POLL, MAX_WAIT, STALE = 0.02, 0.1, 0.
 
 local NUMBERS = {
   'next_request_at', 'next_token_at', 'next_gap_at', 'paced_since', 'advertised_rpm', 'advertised_tpm',
-  'learnt_rpm', 'refused_rpm', 'grown_at',
-  'tokens_per_call', 'answered', 'oks', 'oks_since', 'taken_at', 'taken', 'slack', 'slack_since',
-  'concurrency', 'was_cut', 'cut_at', 'blocked_at', 'blocked_until', 'refusals', 'failures', 'broken_at',
+  'learnt_rpm', 'refused_rpm', 'noisy_until', 'grown_at',
+  'tokens_per_call', 'answered', 'oks', 'rejects', 'oks_since', 'taken_at', 'taken', 'slack', 'slack_since',
+  'concurrency', 'was_cut', 'cut_at', 'blocked_at', 'blocked_until', 'refusals', 'failures', 'overloads',
+  'broken_at',
   'opened_at', 'open_until', 'probe_until', 'since', 'short_until', 'granted', 'rate_limited', 'rpm', 'tpm',
   'gap', 'slowed_at', 'reached_at',
 }
@@ -245,13 +248,18 @@ local function blocked(til)
 end
 
 local function on_response()
-  s.failures = 0
+  s.failures, s.overloads = 0, 0
   if s.open_until == 0 then
     return
   end
   s.open_until, s.probe_until, s.was_cut = 0, 0, 0
   s.concurrency = min(s.concurrency, initial_concurrency())
   empty_until(now)
+end
+
+local function open_breaker(seconds)
+  s.broken_at = s.open_until ~= 0 and s.broken_at or now
+  s.opened_at, s.open_until, s.probe_until = now, now + seconds, 0
 end
 
 local function on_failure(age)
@@ -262,9 +270,19 @@ local function on_failure(age)
   if s.open_until == 0 and s.failures < breaker_failures then
     return
   end
-  s.broken_at = s.open_until ~= 0 and s.broken_at or now
-  local open_for = s.reached_at > 0 and breaker_seconds or min(breaker_seconds, FIRST_CONTACT_PROBE)
-  s.opened_at, s.open_until, s.probe_until = now, now + open_for, 0
+  open_breaker(s.reached_at > 0 and breaker_seconds or min(breaker_seconds, FIRST_CONTACT_PROBE))
+end
+
+local function on_overload(age)
+  if now - age < s.opened_at then
+    return
+  end
+  s.overloads = s.overloads + 1
+  local limit = OVERLOAD_FACTOR * breaker_failures
+  if s.open_until == 0 and s.overloads < limit then
+    return
+  end
+  open_breaker(min(breaker_seconds, 2 ^ min(max(0, s.overloads - limit), 10)))
 end
 
 local function on_unknown_outcome(age)
@@ -273,13 +291,35 @@ local function on_unknown_outcome(age)
   end
 end
 
-local function count_success()
+local function decay()
   if now - s.oks_since > 2 * SUCCESS_WINDOW then
-    s.oks, s.oks_since = 0, now
+    s.oks, s.rejects, s.oks_since = 0, 0, now
   elseif now - s.oks_since > SUCCESS_WINDOW then
-    s.oks, s.oks_since = s.oks / 2, now - (now - s.oks_since) / 2
+    s.oks, s.rejects, s.oks_since = s.oks / 2, s.rejects / 2, now - (now - s.oks_since) / 2
   end
+end
+
+local function count_success()
+  decay()
   s.oks, s.answered = s.oks + 1, s.answered + 1
+end
+
+local function count_reject()
+  decay()
+  s.rejects = s.rejects + 1
+end
+
+local function is_noise()
+  return s.rejects <= TOLERATED + (s.oks + in_flight) * TOLERATED_RATIO
+end
+
+local function restart_window()
+  s.was_cut = s.oks > 0 and s.was_cut or 0
+  s.oks, s.rejects, s.oks_since = 0, 0, now
+end
+
+local function measured_rpm()
+  return s.oks / max(now - s.oks_since, 1) * 60
 end
 
 local function rate_growth()
@@ -306,7 +346,7 @@ local function decrease()
   if stricter(policy_rpm, s.advertised_rpm) > 0 or s.oks <= 0 then
     return
   end
-  local measured, old = s.oks / max(now - s.oks_since, 1) * 60, s.learnt_rpm
+  local measured, old = measured_rpm(), s.learnt_rpm
   s.grown_at = now
   if old == 0 then
     s.learnt_rpm = max(MIN_RPM, measured)
@@ -316,15 +356,46 @@ local function decrease()
   s.refused_rpm = is_sure and s.learnt_rpm or 0
 end
 
+local function decrease_rate()
+  if s.learnt_rpm == 0 or now < s.noisy_until then
+    return
+  elseif s.learnt_rpm < WELL_BELOW * measured_rpm() then
+    s.refused_rpm, s.noisy_until = 0, now + NOISY_SECONDS
+    return
+  end
+  s.refused_rpm = s.refused_rpm ~= 0 and s.refused_rpm or s.learnt_rpm
+  s.learnt_rpm, s.cut_at, s.grown_at = max(MIN_RPM, DECREASE * s.learnt_rpm), now, now
+end
+
 local function rate_limited(age, retry_after)
   s.rate_limited = s.rate_limited + 1
   if now - age < s.cut_at then
     return
+  elseif retry_after > 0 then
+    decrease()
+    return
   end
-  decrease()
-  if retry_after == 0 then
+  count_reject()
+  if is_noise() then
+    decrease_rate()
+  else
+    decrease()
+    restart_window()
     blocked(now + min(MAX_PAUSE, FIRST_PAUSE * 2 ^ min(s.refusals - 1, 10)))
   end
+end
+
+local function overloaded(age)
+  on_overload(age)
+  if now - age < s.cut_at then
+    return
+  end
+  count_reject()
+  if is_noise() then
+    return
+  end
+  s.concurrency, s.was_cut, s.cut_at = max(1, s.concurrency * OVERLOAD_DECREASE), 1, now
+  restart_window()
 end
 
 local function settle(outcome, reserved, tokens, age, retry_after, ...)
@@ -334,7 +405,7 @@ local function settle(outcome, reserved, tokens, age, retry_after, ...)
   request_limit, requests_left = tonumber(request_limit), tonumber(requests_left)
   observe_limits(age, request_limit, requests_left, tonumber(token_limit), tonumber(tokens_left))
   start_concurrency()
-  if outcome == 'ok' or outcome == 'rate_limited' or outcome == 'refused' or outcome == 'failed' then
+  if outcome ~= 'unreached' and outcome ~= 'abandoned' and outcome ~= 'unused' then
     s.reached_at = now
   end
   if outcome == 'ok' then
@@ -348,6 +419,9 @@ local function settle(outcome, reserved, tokens, age, retry_after, ...)
     on_response()
     charge_tokens(tokens, reserved, age)
     rate_limited(age, retry_after)
+  elseif outcome == 'overloaded' then
+    charge_tokens(tokens, reserved, age)
+    overloaded(age)
   elseif outcome == 'refused' then
     on_response()
     charge_tokens(tokens, reserved, age)
@@ -364,7 +438,7 @@ local function settle(outcome, reserved, tokens, age, retry_after, ...)
   else
     error('unknown outcome: ' .. outcome)
   end
-  if retry_after > 0 then
+  if retry_after > 0 and outcome ~= 'overloaded' then
     blocked(now + min(retry_after, MAX_BLOCK))
   end
 end

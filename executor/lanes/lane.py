@@ -20,7 +20,7 @@ FIRST_PAUSE, MAX_PAUSE = 1.0, 30.0
 MIN_WAIT, BATCHING_WAIT, CONCURRENCY_POLL, MAX_WAIT = 0.02, 0.1, 0.05, 1.0
 STALE = 5.0
 
-REACHED = frozenset({CallOutcome.OK, CallOutcome.RATE_LIMITED, CallOutcome.REFUSED, CallOutcome.FAILED})
+REACHED = frozenset(CallOutcome) - {CallOutcome.UNREACHED, CallOutcome.ABANDONED, CallOutcome.UNUSED}
 """Outcomes that prove that the provider received the call."""
 
 Capacities = list[tuple[BlockedBy, int]]
@@ -45,7 +45,7 @@ def settle(state: LaneState, now: float, policy: LanePolicy, settlement: Settlem
     if settlement.outcome in REACHED:
         state = replace(state, reached_at=now)
     state = _apply_outcome(state, now, policy, settlement)
-    if settlement.retry_after:
+    if settlement.retry_after and settlement.outcome is not CallOutcome.OVERLOADED:
         state = _blocked(state, now, now + min(settlement.retry_after, MAX_BLOCK))
     return state
 
@@ -57,6 +57,8 @@ def _apply_outcome(state: LaneState, now: float, policy: LanePolicy, settlement:
         case CallOutcome.RATE_LIMITED:
             state = gcra.charge_tokens(breaker.on_response(state, now, policy), now, policy, settlement)
             return _rate_limited(state, now, policy, settlement)
+        case CallOutcome.OVERLOADED:
+            return _overloaded(gcra.charge_tokens(state, now, policy, settlement), now, policy, settlement)
         case CallOutcome.REFUSED:
             return gcra.charge_tokens(breaker.on_response(state, now, policy), now, policy, settlement)
         case CallOutcome.FAILED | CallOutcome.UNREACHED:
@@ -87,11 +89,22 @@ def _rate_limited(state: LaneState, now: float, policy: LanePolicy, settlement: 
     state = replace(state, rate_limited=state.rate_limited + 1)
     if now - settlement.age < state.cut_at:
         return state
-    state = aimd.decrease(state, now, policy)
     if settlement.retry_after:
-        return state
+        return aimd.decrease(state, now, policy)
+    state = aimd.count_reject(state, now)
+    if aimd.is_noise(state):
+        return aimd.decrease_rate(state, now)
+    state = aimd.restart_window(aimd.decrease(state, now, policy), now)
     pause = min(MAX_PAUSE, FIRST_PAUSE * 2.0 ** min(state.refusals - 1, 10))
     return _blocked(state, now, now + pause)
+
+
+def _overloaded(state: LaneState, now: float, policy: LanePolicy, settlement: Settlement) -> LaneState:
+    state = breaker.on_overload(state, now, age=settlement.age, policy=policy)
+    if now - settlement.age < state.cut_at:
+        return state
+    state = aimd.count_reject(state, now)
+    return state if aimd.is_noise(state) else aimd.decrease_for_overload(state, now)
 
 
 def _blocked(state: LaneState, now: float, until: float) -> LaneState:

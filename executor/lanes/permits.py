@@ -10,12 +10,15 @@ from typing import Protocol, TypeVar
 
 from eventlog import tracing
 from executor.budget.task_budget import UNLIMITED_BUDGET, TaskBudget
-from executor.contract import CallFault, NeverReached, NoConnection, RateLimited, Unreachable
+from executor.contract import CallFault, NeverReached, NoConnection, Overloaded, RateLimited, Unreachable
 from executor.lanes.contract import CallOutcome, LaneLimit, LanePolicy, Settlement
 from executor.outcome import EvaluatorTimedOut, TargetTimedOut
 from providers.limits import RateLimits
 
 T = TypeVar("T")
+
+OVERLOAD_KINDS = frozenset({"http_503", "http_529"})
+"""Kinds of server errors by which a provider reports that it has no capacity now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,15 @@ class Permit:
         """Settle with the outcome of a call that raised."""
         limits = error.limits if isinstance(error, CallFault) else None
         match error:
+            case Overloaded():
+                self.settle(CallOutcome.OVERLOADED, limits=limits)
             case RateLimited(retry_after=retry_after):
-                self.settle(
-                    CallOutcome.RATE_LIMITED, retry_after=retry_after.total_seconds(), limits=limits
-                )
+                wait = retry_after.total_seconds() if retry_after else None
+                self.settle(CallOutcome.RATE_LIMITED, retry_after=wait, limits=limits)
             case NoConnection():
                 self.settle(CallOutcome.UNREACHED)
+            case Unreachable(kind=kind) if kind in OVERLOAD_KINDS:
+                self.settle(CallOutcome.OVERLOADED, limits=limits)
             case Unreachable() | TargetTimedOut() | EvaluatorTimedOut():
                 self.settle(CallOutcome.FAILED, limits=limits)
             case Exception():

@@ -49,13 +49,17 @@ class LaneState:
     learnt_rpm: float = 0.0
     """The learnt rate, used where no limit is configured or advertised."""
     refused_rpm: float = 0.0
-    """The learnt rate after the last 429."""
+    """The learnt rate at the last 429; 0 if it is not known to be near the limit."""
+    noisy_until: float = 0.0
+    """Until when 429 replies without Retry-After do not lower the learnt rate."""
     grown_at: float = 0.0
     """When the learnt rate last changed."""
     tokens_per_call: float = 0.0
     answered: int = 0
     oks: float = 0.0
-    """Successes since `oks_since`, decayed by halves."""
+    """Successes in the window since `oks_since`, decayed by halves."""
+    rejects: float = 0.0
+    """Overloads, and 429 replies without Retry-After, in the same window."""
     oks_since: float = 0.0
 
     taken_at: float = 0.0
@@ -76,6 +80,9 @@ class LaneState:
     """Consecutive decreases without a success between them."""
 
     failures: int = 0
+    """Consecutive failures."""
+    overloads: int = 0
+    """Consecutive overloads."""
     broken_at: float = 0.0
     """When the breaker first opened, since it was last closed."""
     opened_at: float = 0.0

@@ -21,7 +21,7 @@ def view(lane: str, state: LaneState, now: float) -> LaneView:
         in_flight=sum(each.count for each in state.held.values() if each.until > now),
         concurrency=state.concurrency,
         breaker=breaker.status(state, now),
-        failures=state.failures,
+        failures=state.failures + state.overloads,
         granted=state.granted,
         rate_limited=state.rate_limited,
         tokens_per_call=state.tokens_per_call or None,
@@ -78,7 +78,7 @@ def _message(state: LaneState, now: float, blocked_by: BlockedBy | None) -> str:
         case BlockedBy.RETRY_AFTER:
             return f"Retry-After for {state.blocked_until - now:.0f} s more"
         case BlockedBy.BREAKER:
-            opened = f"circuit breaker open after {state.failures:,} consecutive failures"
+            opened = f"circuit breaker open after {state.failures + state.overloads:,} consecutive failures"
             return f"{opened}; {_next_probe(state, now)}"
         case _:
             raise ValueError(f"unknown limit: {blocked_by!r}")

@@ -42,8 +42,9 @@ def fault_of(status: int, headers: Mapping[str, str], body: str, *, now: datetim
         return None
     message = f"the server answered {status}: {redact_head(body, QUOTE)}"
     if status == 429:
-        here = sent_at(headers, now=now)
-        return RateLimited(message, retry_after=retry_after(headers.get("retry-after", ""), now=here))
+        text = headers.get("retry-after", "")
+        wait = retry_after(text, now=sent_at(headers, now=now)) if text.strip() else None
+        return RateLimited(message, retry_after=wait)
     if status >= 500:
         return Unreachable(f"http_{status}", message)
     if status in _TRY_AGAIN:

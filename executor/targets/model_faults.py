@@ -9,7 +9,7 @@ from datetime import datetime
 import httpx2
 
 from eventlog.redaction import redact_head
-from executor.contract import CallFault, Permanent, RateLimited, Transient, Unreachable
+from executor.contract import CallFault, Overloaded, Permanent, RateLimited, Transient, Unreachable
 from executor.targets.connections import no_connection
 from providers.decompression import ReplyRefused
 from providers.endpoint import ModelEndpoint
@@ -64,10 +64,10 @@ def _disconnected(cause: Exception, access: ModelEndpoint, came: str) -> Unreach
 def _fault(failure: ClassifiedError, limits: RateLimits | None, lost: str) -> CallFault:
     message = failure.message + lost
     match failure.of:
-        case ErrorClass.RATE_LIMITED if failure.retry_after is not None:
-            return RateLimited(message, retry_after=failure.retry_after, limits=limits)
         case ErrorClass.RATE_LIMITED:
-            return RateLimited(message, limits=limits)
+            return RateLimited(message, retry_after=failure.retry_after, limits=limits)
+        case ErrorClass.OVERLOADED:
+            return Overloaded(message, retry_after=failure.retry_after, limits=limits)
         case ErrorClass.UNREACHABLE:
             return Unreachable(failure.kind, message, limits=limits)
         case ErrorClass.TRANSIENT:

@@ -73,6 +73,9 @@ class SimulatorOptions:
     latency: Annotated[float, _in("Latency", "Median latency of a call, in seconds.", min=0)] = 0
     latency_p95: Annotated[float, _in("Latency", "95th percentile of the latency; 0: constant.", min=0)] = 0
     overloaded: Annotated[float, _share("Faults", "calls answered with 529 (OpenAI: 503)")] = 0
+    stray_429: Annotated[
+        float, _share("Faults", "calls answered with 429 without Retry-After, though no limit is exceeded")
+    ] = 0
     server_error: Annotated[float, _share("Faults", "calls answered with 500")] = 0
     reset_before: Annotated[float, _share("Faults", "connections reset before the reply")] = 0
     reset_midway: Annotated[float, _share("Faults", "connections reset in the middle of the reply")] = 0

@@ -167,6 +167,8 @@ class CallHandler:
         plan = self._fate(model_request)
         if plan.fault == "overloaded":
             raise api.overloaded
+        if plan.fault == "stray_429":
+            raise ApiError(429, "rate_limit_error", "Please try again", code="requests")
         self.stats.began()
         try:
             await asyncio.sleep(plan.latency * (_FIRST_WORD if model_request.streamed else 1))

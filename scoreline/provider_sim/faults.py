@@ -11,8 +11,11 @@ from statistics import NormalDist
 from scoreline.provider_sim.settings import FaultSettings, LatencySettings
 
 _P95 = NormalDist().inv_cdf(0.95)
-_WHOLE = ("overloaded", "server_error", "reset_before", "reset_midway", "html", "truncated")
-_STREAMED = ("overloaded", "server_error", "reset_before", "reset_midway", "stream_error", "stream_broken")
+_WHOLE = ("overloaded", "stray_429", "server_error", "reset_before", "reset_midway", "html", "truncated")
+_STREAMED = (
+    "overloaded", "stray_429", "server_error", "reset_before", "reset_midway", "stream_error",
+    "stream_broken",
+)  # fmt: skip
 
 
 def uniform(*parts: object) -> float:

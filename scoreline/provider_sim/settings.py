@@ -59,6 +59,8 @@ class FaultSettings:
     """Rates of faults among admitted calls."""
 
     overloaded: Share = 0
+    stray_429: Share = 0
+    """429 without Retry-After, though no limit is exceeded."""
     server_error: Share = 0
     reset_before: Share = 0
     reset_midway: Share = 0

@@ -17,6 +17,7 @@ from executor.contract import (
     CallFault,
     NeverReached,
     NoConnection,
+    Overloaded,
     Permanent,
     RateLimited,
     Transient,
@@ -38,6 +39,7 @@ BACKOFF = START + timedelta(seconds=2)
 LIMITED = RateLimited("slow down", retry_after=timedelta(seconds=9))
 ROWS: dict[str, tuple[BaseException, tuple[str, str], tuple[str, str]]] = {
     "rate limit": (LIMITED, ("retrying", "rate_limited"), ("retrying", "rate_limited")),
+    "overload": (Overloaded("busy"), ("retrying", "rate_limited"), ("retrying", "rate_limited")),
     "transient": (Transient("network", "reset"), ("retrying", "network"), ("failed", "network")),
     "no response": (Unreachable("network", "no"), ("retrying", "network"), ("failed", "network")),
     "no connection": (NoConnection("no"), ("retrying", "connection"), ("failed", "connection")),
@@ -118,6 +120,15 @@ def test_a_rate_limit_waits_for_its_retry_after(wrapped: Callable[[CallFault], B
     closed = closing(wrapped(LIMITED), retries=0)
     assert isinstance(closed, p.Retrying)
     assert closed.retry_at == SOON
+    assert closed.error.kind in UNCHARGED_KINDS
+
+
+@pytest.mark.parametrize("error", [RateLimited("slow down"), Overloaded("busy")])
+def test_a_refusal_without_retry_after_waits_by_exponential_backoff(error):
+    """With full jitter; no retry is used up."""
+    closed = closing(error, retries=0)
+    assert isinstance(closed, p.Retrying)
+    assert closed.retry_at == START + timedelta(seconds=2)
     assert closed.error.kind in UNCHARGED_KINDS
 
 

@@ -26,8 +26,8 @@ def anthropic_error(type_: str, message: str = "") -> dict[str, object]:
     ("status", "body", "of", "kind"),
     [
         (429, anthropic_error("rate_limit_error"), ErrorClass.RATE_LIMITED, "rate_limited"),
-        (529, anthropic_error("overloaded_error"), ErrorClass.RATE_LIMITED, "rate_limited"),
-        (200, anthropic_error("overloaded_error"), ErrorClass.RATE_LIMITED, "rate_limited"),
+        (529, anthropic_error("overloaded_error"), ErrorClass.OVERLOADED, "rate_limited"),
+        (200, anthropic_error("overloaded_error"), ErrorClass.OVERLOADED, "rate_limited"),
         (500, anthropic_error("api_error"), ErrorClass.UNREACHABLE, "http_500"),
         (200, anthropic_error("api_error"), ErrorClass.UNREACHABLE, "http_500"),
         (503, "<html>", ErrorClass.UNREACHABLE, "http_503"),
@@ -125,9 +125,9 @@ def test_a_wrong_address_is_distinguished_from_a_wrong_model(body, kind):
     assert ("OPENAI_BASE_URL" in failure.message) == (kind == "wrong_base_url")
 
 
-def test_retry_after_is_kept_and_overload_has_a_default():
-    """A provider's Retry-After is used; an overloaded provider without one gets a pause."""
+def test_retry_after_is_kept_and_has_no_default():
+    """A provider's Retry-After is used; without one the call is retried by exponential backoff."""
     limited = classify_error(parse_error(429, None), OPENAI_ACCESS, retry_after=timedelta(seconds=9))
     assert limited.retry_after == timedelta(seconds=9)
-    assert classify_error(parse_error(529, None), ANTHROPIC_ACCESS).retry_after == timedelta(seconds=5)
+    assert classify_error(parse_error(529, None), ANTHROPIC_ACCESS).retry_after is None
     assert classify_error(parse_error(429, None), OPENAI_ACCESS).retry_after is None

@@ -34,6 +34,9 @@ MOODS = (
     (CallOutcome.OK, CallOutcome.UNUSED, CallOutcome.UNUSED),
     (*[CallOutcome.OK] * 12, CallOutcome.RATE_LIMITED),
     (*[CallOutcome.RATE_LIMITED] * 6, CallOutcome.OK),
+    (*[CallOutcome.OK] * 5, CallOutcome.OVERLOADED, CallOutcome.RATE_LIMITED),
+    (*[CallOutcome.OVERLOADED] * 6, CallOutcome.OK, CallOutcome.FAILED),
+    (CallOutcome.OVERLOADED,),
     (CallOutcome.FAILED, CallOutcome.FAILED, CallOutcome.OK, CallOutcome.UNUSED, CallOutcome.ABANDONED),
     (
         CallOutcome.UNREACHED,

@@ -177,6 +177,7 @@ async def test_a_rate_limit_has_its_retry_after(server, header, low, high):
     """It is in seconds or a date, at most an hour, and never negative."""
     got = await fault(server.reports("slow down", status=429, Retry_After=header))
     assert isinstance(got, RateLimited)
+    assert got.retry_after is not None
     assert low <= got.retry_after.total_seconds() <= high
 
 
@@ -185,6 +186,7 @@ async def test_a_rate_limit_may_name_a_date(server):
     date = format_datetime(utc_now() + timedelta(minutes=5), usegmt=True)
     got = await fault(server.reports("slow down", status=429, Retry_After=date))
     assert isinstance(got, RateLimited)
+    assert got.retry_after is not None
     assert timedelta(minutes=4) < got.retry_after <= timedelta(minutes=5)
 
 

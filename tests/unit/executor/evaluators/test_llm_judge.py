@@ -9,6 +9,7 @@ from executor.contract import (
     CallFault,
     ExecutionEnvironment,
     Metered,
+    Overloaded,
     Permanent,
     RateLimited,
     Transient,
@@ -144,7 +145,7 @@ async def test_an_invalid_verdict_is_retried(model, verdict):
 
 
 @pytest.mark.parametrize(
-    ("status", "class_"), [(429, RateLimited), (529, RateLimited), (500, Unreachable), (401, Permanent)]
+    ("status", "class_"), [(429, RateLimited), (529, Overloaded), (500, Unreachable), (401, Permanent)]
 )
 @pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
 async def test_a_judge_fails_as_targets_do(model, status, class_):

@@ -41,9 +41,20 @@ class Provider:
     retry_after: float | None = None
     down: tuple[float, float] = (0.0, 0.0)
     """The start and the end of an outage."""
+    overloaded: float = 0.0
+    """The share of admitted calls that are answered with 529."""
+    stray: float = 0.0
+    """The share of admitted calls that are answered with 429, without Retry-After."""
+    capacity: int | None = None
+    """Calls in flight beyond which it answers with 529."""
+    in_flight: list[float] = field(default_factory=list)
+    """When the calls in flight end."""
     starts: list[float] = field(default_factory=list)
     served: list[tuple[float, int]] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
+    """Calls beyond the rate limit."""
+    rejected: list[float] = field(default_factory=list)
+    """Calls that met an overload, or a stray 429."""
 
     def __post_init__(self) -> None:
         self.requests = Bucket(self.rpm / 60, self.rpm / 60) if self.rpm else None
@@ -59,8 +70,20 @@ class Provider:
             self.refused.append(now)
             refusal = Settlement(CallOutcome.RATE_LIMITED, reserved, age=0.05, limits=self._limits())
             return 0.05, replace(refusal, retry_after=self.retry_after)
+        if reject := self._rejects(now):
+            self.rejected.append(now)
+            return 0.05, Settlement(reject, reserved, age=0.05, limits=self._limits())
         self.served.append((now, tokens))
+        heapq.heappush(self.in_flight, now + took)
         return took, Settlement(CallOutcome.OK, reserved, tokens, took, limits=self._limits())
+
+    def _rejects(self, now: float) -> CallOutcome | None:
+        while self.in_flight and self.in_flight[0] <= now:
+            heapq.heappop(self.in_flight)
+        drawn = self.random.random()
+        if drawn < self.overloaded or (self.capacity and len(self.in_flight) >= self.capacity):
+            return CallOutcome.OVERLOADED
+        return CallOutcome.RATE_LIMITED if drawn < self.overloaded + self.stray else None
 
     def _admits(self, now: float, tokens: int) -> bool:
         costs = [(self.requests, 1), (self.budget, tokens)]

@@ -130,9 +130,9 @@ def test_a_refusal_halves_once_for_all_calls_under_way():
     """Eight refusals of one round are one multiplicative decrease; one of a later call is another."""
     lane = Lane()
     lane.asks(8)
-    lane.later(1).settles(CallOutcome.RATE_LIMITED, 8, age=1.0)
+    lane.later(1).settles(CallOutcome.RATE_LIMITED, 8, age=1.0, retry_after=1.0)
     assert (lane.state.concurrency, lane.view.rate_limited) == (4, 8)
-    lane.later(5).settles(CallOutcome.RATE_LIMITED, age=1.0)
+    lane.later(5).settles(CallOutcome.RATE_LIMITED, age=1.0, retry_after=1.0)
     assert lane.state.concurrency == 2
 
 
@@ -183,16 +183,88 @@ def test_the_longest_retry_after_counts():
 
 @pytest.mark.parametrize("retry_after", [None, 0.0])
 def test_refusals_without_retry_after_back_off_exponentially(retry_after):
-    """One second, two, four; a success of a call granted since then resets it."""
+    """Where nothing succeeds: one second, two, four; a success of a call granted since then resets it."""
     lane, pauses = Lane(), []
     for _ in range(7):
-        lane.settles(CallOutcome.RATE_LIMITED, retry_after=retry_after)
+        lane.settles(CallOutcome.RATE_LIMITED, 6, retry_after=retry_after)
         pauses.append(lane.state.blocked_until - lane.now)
         lane.later(60)
     assert pauses == [1, 2, 4, 8, 16, 30, 30]
-    assert (
-        lane.settles(CallOutcome.OK).settles(CallOutcome.RATE_LIMITED).state.blocked_until == lane.now + 1
-    )
+    lane.settles(CallOutcome.OK).settles(CallOutcome.RATE_LIMITED, 6)
+    assert lane.state.blocked_until == lane.now + 1
+
+
+def test_a_few_refusals_without_retry_after_among_successes_change_nothing():
+    """One in four is noise: the lane stays open, and learns no rate."""
+    lane = Lane()
+    lane.settles(CallOutcome.OK, 30).later(1).settles(CallOutcome.RATE_LIMITED, 10)
+    assert (lane.state.concurrency, lane.state.learnt_rpm, lane.state.blocked_until) == (8, 0, 0)
+    assert lane.view.rate_limited == 10
+    assert lane.asks(8).granted == 8
+
+
+def learnt(rate: float, refused_rpm: float = 0.0) -> Lane:
+    """Return a lane that measures 600 successes a minute, and has learnt a rate."""
+    lane = Lane()
+    lane.state = replace(lane.state, oks_since=START, learnt_rpm=rate, refused_rpm=refused_rpm)
+    for _ in range(50):
+        lane.later(0.1).settles(CallOutcome.OK)
+    lane.state = replace(lane.state, learnt_rpm=rate)
+    return lane
+
+
+def test_a_single_refusal_without_retry_after_lowers_a_learnt_rate_a_little():
+    """The rate at which it came is remembered: growth is slow near it."""
+    lane = learnt(650.0).settles(CallOutcome.RATE_LIMITED)
+    assert (lane.state.learnt_rpm, lane.state.refused_rpm) == (0.97 * 650, 650)
+    assert (lane.state.blocked_until, lane.state.concurrency) == (0, 8)
+
+
+def test_a_refusal_well_below_the_measured_rate_does_not_lower_the_learnt_one():
+    """The provider serves more than that: for ten seconds such replies are noise."""
+    lane = learnt(500.0, refused_rpm=700.0).settles(CallOutcome.RATE_LIMITED)
+    assert (lane.state.learnt_rpm, lane.state.refused_rpm) == (500, 0)
+    lane.later(5).settles(CallOutcome.RATE_LIMITED)
+    assert lane.state.learnt_rpm == 500
+
+
+# Overloads.
+
+
+def test_an_overload_among_successes_changes_nothing():
+    """Neither concurrency nor the learnt rate, and the lane stays open, whatever Retry-After it carries."""
+    lane = learnt(650.0).settles(CallOutcome.OVERLOADED, 10, retry_after=30.0)
+    assert (lane.state.concurrency, lane.state.learnt_rpm, lane.state.blocked_until) == (8, 650, 0)
+    assert (lane.view.breaker, lane.view.rate_limited) == ("closed", 0)
+
+
+def test_frequent_overloads_decrease_concurrency_by_a_fifth_once_for_all_calls_under_way():
+    """More than five, and more than one for three successes; later calls need evidence of their own."""
+    lane = Lane().settles(CallOutcome.OK, 9).later(1)
+    before = lane.state.concurrency
+    lane.settles(CallOutcome.OVERLOADED, 8, age=0.5)
+    assert lane.state.concurrency == before
+    lane.settles(CallOutcome.OVERLOADED, 8, age=0.5)
+    assert lane.state.concurrency == 0.8 * before
+    lane.later(1).settles(CallOutcome.OVERLOADED, 5)
+    assert lane.state.concurrency == 0.8 * before
+    assert lane.settles(CallOutcome.OVERLOADED).state.concurrency == 0.8 * 0.8 * before
+
+
+def test_overloads_and_nothing_else_open_the_breaker_and_its_probes_back_off():
+    """Twenty in a row: one second, two, four, up to the breaker's own; a success closes it."""
+    lane = Lane().settles(CallOutcome.OVERLOADED, 19)
+    assert lane.view.breaker == "closed"
+    pauses = []
+    for _ in range(7):
+        lane.settles(CallOutcome.OVERLOADED)
+        pauses.append(lane.state.open_until - lane.now)
+        lane.later(pauses[-1])
+        assert lane.asks(5).granted == 1
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+    assert lane.view.message == "circuit breaker open after 26 consecutive failures; probe in flight"
+    assert lane.settles(CallOutcome.OK).view.breaker == "closed"
+    assert lane.settles(CallOutcome.OVERLOADED, 19).view.breaker == "closed"
 
 
 def test_a_rate_is_learnt_where_no_header_advertises_one():

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from executor.contract import (
+    Overloaded,
     RateLimited,
     Transient,
     Unreachable,
@@ -75,7 +76,7 @@ async def test_a_stream_that_breaks_off_is_no_answer(name, error_):
 @pytest.mark.parametrize(
     ("name", "piece", "class_"),
     [
-        ("anthropic", b'event: error\ndata: {"error":{"type":"overloaded_error"}}\n\n', RateLimited),
+        ("anthropic", b'event: error\ndata: {"error":{"type":"overloaded_error"}}\n\n', Overloaded),
         ("anthropic", b'event: error\ndata: {"error":{"type":"api_error"}}\n\n', Unreachable),
         ("openai", b'data: {"error":{"type":"server_error","message":"x"}}\n\n', Unreachable),
         ("openai", b'data: {"error":{"code":"rate_limit_exceeded","message":"x"}}\n\n', RateLimited),

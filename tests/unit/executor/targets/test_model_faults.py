@@ -6,6 +6,7 @@ import httpx2
 import pytest
 
 from executor.contract import (
+    Overloaded,
     Permanent,
     RateLimited,
     Transient,
@@ -71,11 +72,11 @@ async def test_without_retry_after_the_reset_of_an_exhausted_limit_is_the_wait()
 
 
 @pytest.mark.parametrize(
-    ("status", "class_"), [(529, RateLimited), (500, Unreachable), (503, Unreachable), (408, Unreachable)]
+    ("status", "class_"), [(529, Overloaded), (500, Unreachable), (503, Unreachable), (408, Unreachable)]
 )
 @pytest.mark.parametrize("name", BOTH)
 async def test_overload_is_a_rate_limit_and_breakage_counts_against_the_lane(name, status, class_):
-    """529 is a rate limit; other 5xx and 408 are failures that may open the breaker."""
+    """529 is an overload; other 5xx and 408 are failures that may open the breaker."""
     assert type(await fault(name, replying(status, error("x")))) is class_
 
 
