@@ -27,7 +27,7 @@ from eventlog.lifecycle import ENDED, Phase
 
 
 class ReconcileAction(StrEnum):
-    """The action of the reconciler."""
+    """What the reconciler does about one evaluation."""
 
     WAIT = "wait"
     PUBLISH = "publish"
@@ -35,7 +35,10 @@ class ReconcileAction(StrEnum):
     RETRY = "retry"
     """Open the next attempt: the last one requested a retry."""
     LOST = "lost"
-    """Open the next attempt: the last one has no live owner."""
+    """Open the next attempt: the last one has no live owner.
+
+    The opening has the reason `lost`; `submitted` if the attempt was never claimed (`attempt_factory.py`).
+    """
 
 
 class Published(StrEnum):
@@ -67,7 +70,7 @@ class EvaluationView:
     """Whether the stream holds an end of this attempt, or a higher attempt, that the row does not."""
     has_opening: bool = True
     """Whether the stream holds the newest attempt's opening."""
-    is_settled: bool = True
+    grace_is_over: bool = True
     """Whether the grace period of the epoch is over."""
     is_drained: bool = False
     """Whether the queues of its batch are empty."""
@@ -75,7 +78,7 @@ class EvaluationView:
     @property
     def may_open(self) -> bool:
         """Whether no owner can still be re-appending this evaluation after an epoch change."""
-        return self.is_settled or self.published is Published.CURRENT_EPOCH
+        return self.grace_is_over or self.published is Published.CURRENT_EPOCH
 
 
 def reconcile(view: EvaluationView) -> ReconcileAction:

@@ -9,7 +9,7 @@ from domain.ids import FLEET
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorSettings:
-    """Intervals and sizes."""
+    """Identity, window, page sizes, intervals and grace periods of one coordinator."""
 
     name: str = "coordinator"
     run_id: str = FLEET

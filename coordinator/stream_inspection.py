@@ -30,7 +30,7 @@ class StreamInspection:
         *,
         now_ms: int,
         allowed: timedelta,
-        is_settled: bool,
+        grace_is_over: bool,
         is_drained: bool,
     ) -> EvaluationView:
         """Combine it with the owner's liveness, the epoch and the queue."""
@@ -42,7 +42,7 @@ class StreamInspection:
             claimed_in_row=row.owner is not None,
             is_ahead=self.is_ahead,
             has_opening=self.has_opening,
-            is_settled=is_settled,
+            grace_is_over=grace_is_over,
             is_drained=is_drained,
         )
 

@@ -121,7 +121,7 @@ class LogReader(CommitProgress, Protocol):
         """Return for each evaluation whether its newest attempt is closed, without reading its stream."""
         ...
 
-    async def settle(self, marks: Sequence[CommitMark]) -> None:
+    async def publish_marks(self, marks: Sequence[CommitMark]) -> None:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
         ...
 

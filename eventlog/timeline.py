@@ -22,7 +22,7 @@ from typing import NamedTuple
 from eventlog import lifecycle as life
 from eventlog.codec import Entry
 from eventlog.events import Event, EventKey
-from eventlog.lifecycle import Phase
+from eventlog.lifecycle import Cursor, Phase
 
 
 class Disposition(StrEnum):
@@ -41,14 +41,6 @@ class Disposition(StrEnum):
 
 PAID_TYPES = frozenset({"responded", "scored"})
 """Event types that are kept though they change nothing: they were paid for."""
-
-
-class Cursor(NamedTuple):
-    """How far a history has been applied."""
-
-    attempt: int = 0
-    sequence: int = -1
-    phase: Phase = Phase.UNOPENED
 
 
 class ReplayStep(NamedTuple):

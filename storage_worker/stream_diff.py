@@ -14,8 +14,8 @@ from datetime import date
 from eventlog import payloads as p
 from eventlog.codec import Entry, QuarantineReason, RawEntry, RejectedEntry, decode_body, read_entry
 from eventlog.events import EventKey
-from eventlog.lifecycle import CLOSED, Phase
-from eventlog.timeline import Cursor, Disposition, Gap, entry_order, replay
+from eventlog.lifecycle import CLOSED, Cursor, Phase
+from eventlog.timeline import Disposition, Gap, entry_order, replay
 from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent, fold, quarantine_row
 from projections.folds.scorecard import AttemptTotals, left_out
 

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 from eventlog.codec import Entry, decode_body
 from eventlog.events import Event, EventKey
-from eventlog.timeline import Cursor, Disposition
+from eventlog.lifecycle import Cursor
+from eventlog.timeline import Disposition
 from projections.folds.change import Change, EvaluationRow
 from projections.queries.evaluation_records import (
     RecordedBridge,

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from eventlog.codec import Entry
-from eventlog.timeline import Cursor, Disposition
+from eventlog.lifecycle import Cursor
+from eventlog.timeline import Disposition
 from projections.folds.scorecard import Scorecard
 
 

@@ -40,7 +40,7 @@ class ProjectionStore(Protocol):
         """Commit all changes in one transaction; each row moves by compare-and-set on its cursor."""
         ...
 
-    async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
+    async def quarantine(self, rejected: Sequence[QuarantineRow]) -> int:
         """Insert rejected entries idempotently; returns how many were new."""
         ...
 

@@ -11,10 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 from eventlog.codec import Entry, QuarantineReason, RejectedEntry, decode_body
 from eventlog.events import EventKey
-from eventlog.lifecycle import ENDED
+from eventlog.lifecycle import ENDED, Cursor
 from eventlog.timeline import (
     Bridge,
-    Cursor,
     Disposition,
     ReplayResult,
     ReplayStep,

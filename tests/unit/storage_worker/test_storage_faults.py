@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from eventlog.lifecycle import Phase
+from eventlog.lifecycle import Cursor, Phase
 from eventlog.log import Append, LogUnavailable
-from eventlog.timeline import Cursor
 from projections.database.errors import DatabaseUnavailable, UnstorableData
 from projections.folds.change import Change, EvaluationRow
 from projections.store.contract import CommitResult
@@ -179,7 +178,7 @@ class Faulty:
         return call
 
 
-CALLS = [("log", call) for call in ("now_ms", "read", "settle")]
+CALLS = [("log", call) for call in ("now_ms", "read", "publish_marks")]
 CALLS += [("tables", call) for call in ("rows", "months", "stored", "commit", "quarantine")]
 
 

@@ -8,7 +8,8 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from eventlog.events import Event
-from eventlog.timeline import Cursor, replay
+from eventlog.lifecycle import Cursor
+from eventlog.timeline import replay
 from projections.folds.change import Change, EvaluationRow, QuarantineRow, fold
 from projections.folds.progress import Progress
 from projections.folds.scorecard import Scorecard

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from eventlog.events import Event
-from eventlog.timeline import Cursor, Disposition
+from eventlog.lifecycle import Cursor
+from eventlog.timeline import Disposition
 from projections.folds.change import EvaluationRow, EventRow
 from projections.folds.progress import Progress
 from projections.folds.refold import RefoldResult, refold
