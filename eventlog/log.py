@@ -37,11 +37,11 @@ class Mode(StrEnum):
     CLAIM = "claim"
     """One event, sequence 1, which decides the owner of an attempt; the response includes the stream."""
     WITHDRAWAL = "withdrawal"
-    """A claim and its end in one: all or nothing, and checked as a claim is."""
+    """A claim and its closing event in one, all or nothing: a coordinator takes an unclaimed attempt back."""
     OPENING = "opening"
     """Events that Postgres has already: no wake-up is written."""
     LATE = "late"
-    """What was paid for in an attempt that another writer has ended: kept, and no more."""
+    """A paid answer of an attempt that another writer has ended: its cost is counted, no state changes."""
 
 
 class EncodedEvent(NamedTuple):

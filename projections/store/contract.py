@@ -12,7 +12,7 @@ from projections.folds.progress import Progress
 
 @dataclass(slots=True)
 class CommitResult:
-    """The result of a commit."""
+    """What one transaction wrote, and the evaluations whose compare-and-set failed."""
 
     lost: set[str] = field(default_factory=set)
     """Evaluations that lost the compare-and-set: nothing of them was written."""
