@@ -37,7 +37,7 @@ class Mode(StrEnum):
     CLAIM = "claim"
     """One event, sequence 1, which decides the owner of an attempt; the response includes the stream."""
     WITHDRAWAL = "withdrawal"
-    """A claim and its closing event in one, all or nothing: a coordinator takes an unclaimed attempt back."""
+    """A claim and its closing event in one, all or nothing: a coordinator takes back an unclaimed task."""
     OPENING = "opening"
     """Events that Postgres has already: no wake-up is written."""
     LATE = "late"
