@@ -1,7 +1,7 @@
 """From one evaluation's stream and row to the change of the tables. Pure.
 
     diff_stream   the entries of the stream that the row does not cover yet
-    resolve       these entries in order (`replay`) and folded into a `Change` (`fold`); the quarantined ones
+    resolve       these entries in order (`replay`), folded into a `Change` (`fold`)
 
 A stream is read whole each time, and most of it is applied already. `diff_stream` leaves out what the row
 covers without decoding it, as long as the stream is the one that was read before: then it still holds
