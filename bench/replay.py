@@ -26,8 +26,7 @@ from psycopg import AsyncConnection
 from bench.histories import life
 from eventlog.codec import Entry
 from eventlog.keys import shard_of
-from eventlog.lifecycle import Cursor
-from eventlog.timeline import replay
+from eventlog.timeline import Cursor, replay
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
 from projections.folds.change import Change, EvaluationRow, fold

@@ -15,7 +15,7 @@ import psycopg
 from psycopg_pool import AsyncConnectionPool
 
 from coordinator import telemetry
-from coordinator.coordinator import UNAVAILABLE_ERRORS, Coordinator, CoordinatorPorts
+from coordinator.coordinator import AWAY, Coordinator, CoordinatorPorts
 from coordinator.metrics import GAUGES, CoordinatorMetrics
 from coordinator.metrics_collector import POSTGRES, REDIS, MetricsCollector
 from coordinator.provider_batches.anthropic_batches import AnthropicAccounts
@@ -114,7 +114,7 @@ async def _until_stopped(
             await _lead_while_possible(coordinator, observer, pool, stop)
             backoff.reset()
             away = None
-        except (*UNAVAILABLE_ERRORS, psycopg.Error, OSError) as error:
+        except (*AWAY, psycopg.Error, OSError) as error:
             if away is None:
                 logger.warning("Redis or Postgres is unavailable: retrying", extra={"error": str(error)})
             away = str(error)
@@ -170,7 +170,7 @@ async def _run_provider_batches(coordinator: Coordinator, stop: asyncio.Event) -
             await coordinator.provider_batches.run_cycle()
             backoff.reset()
             await _pause(stop, coordinator.settings.provider.interval.total_seconds())
-        except (*UNAVAILABLE_ERRORS, psycopg.Error, OSError):  # the leader's own cycle logs it
+        except (*AWAY, psycopg.Error, OSError):  # the leader's own cycle logs it
             await _pause(stop, backoff.next())
         except Exception:
             logger.exception("a cycle of provider batches failed")

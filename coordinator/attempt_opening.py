@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 
-from coordinator import opening_decisions, telemetry
-from coordinator.attempt_factory import AttemptFactory, Ending
+from coordinator import decisions, telemetry
+from coordinator.attempts import AttemptFactory, Ending
 from coordinator.epochs import EpochTracker
 from coordinator.groups import contexts
 from coordinator.publisher import Publisher, is_to_be_run
@@ -70,7 +70,7 @@ class AttemptOpener:
         while ids := await self._ledger.open_ids(
             batch.batch_id, after=after, limit=self._settings.page_size
         ):
-            await self.open(batch, ids, opening_decisions.end(self.factory, ending))
+            await self.open(batch, ids, decisions.end(self.factory, ending))
             after = ids[-1]
 
     async def publish_endings(self) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Container
 from time import monotonic
 
 from coordinator.attempt_opening import spec_of
+from coordinator.budget import READ_FACTOR, Streak, overspent, permanent_streak
 from coordinator.budget_keeper import BudgetKeeper
 from coordinator.first_contact import FirstContactCheck
-from coordinator.pause_reasons import READ_FACTOR, Streak, overspent, permanent_streak
 from projections.ledger.batch import Batch
 from projections.ledger.contract import Ledger
 

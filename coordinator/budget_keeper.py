@@ -11,7 +11,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import NamedTuple
 
-from coordinator.pause_reasons import overspent
+from coordinator.budget import overspent
 from projections.ledger.batch import Batch
 from projections.ledger.contract import Ledger
 from taskqueue.budget.contract import (
@@ -56,13 +56,13 @@ class BudgetKeeper:
         accounts: BudgetAccounts,
         executor_registry: ExecutorRegistry,
         *,
-        grace_is_over: Callable[[], bool],
+        is_settled: Callable[[], bool],
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._ledger = ledger
         self._accounts = accounts
         self._executor_registry = executor_registry
-        self._grace_is_over = grace_is_over
+        self._is_settled = is_settled
         """Whether heartbeats are reliable: not during the grace period after Redis lost data."""
         self._clock = clock
         self._waits: dict[str, StorageWait] = {}
@@ -139,7 +139,7 @@ class BudgetKeeper:
 
     async def _dead(self, view: BudgetView) -> list[str]:
         executors = [name for name in view.holders if not name.startswith(PROVIDER_BATCH)]
-        if not executors or not self._grace_is_over():
+        if not executors or not self._is_settled():
             return []
         live = await self._executor_registry.filter_live(executors)
         return sorted(set(executors) - live)

@@ -15,7 +15,7 @@ from time import monotonic
 
 from pydantic import ValidationError
 
-from coordinator import opening_decisions, telemetry
+from coordinator import decisions, telemetry
 from coordinator.attempt_opening import AttemptOpener, layout_of, spec_of
 from coordinator.auto_pause import AutoPause
 from coordinator.budget_keeper import BudgetKeeper
@@ -44,7 +44,7 @@ from taskqueue.tasks import QueueUnavailable, TaskQueue
 
 logger = logging.getLogger(__name__)
 
-UNAVAILABLE_ERRORS = (LogUnavailable, DatabaseUnavailable, QueueUnavailable)
+AWAY = (LogUnavailable, DatabaseUnavailable, QueueUnavailable)
 """Errors that a retry resolves."""
 STATES = {"running": BatchState.RUNNING, "paused": BatchState.PAUSED}
 
@@ -103,7 +103,7 @@ class Coordinator:
             return None
         return BudgetKeeper(
             *(ports.ledger, ports.budgets, ports.executor_registry),
-            grace_is_over=lambda: self._epochs.all_graces_over,
+            is_settled=lambda: self._epochs.all_settled,
             clock=self._clock,
         )
 
@@ -156,7 +156,7 @@ class Coordinator:
         for batch in batches:
             try:
                 await self.process_batch(batch)
-            except UNAVAILABLE_ERRORS:
+            except AWAY:
                 raise
             except Exception:  # an invalid batch must not block the others
                 logger.exception("processing a batch failed", extra={"batch_id": batch.batch_id})
@@ -313,7 +313,7 @@ class Coordinator:
         await self._batch_registry.put_contexts(batch.batch_id, ready)
         epochs = await self._epochs.refresh()
         await self._publish(batch, await self._ledger.release(list(ready), epochs), epochs)
-        give_up = opening_decisions.give_up(self._attempt_opener.factory, blocked)
+        give_up = decisions.give_up(self._attempt_opener.factory, blocked)
         await self._attempt_opener.open(batch, sorted(blocked), give_up)
 
     # -- operations
@@ -325,7 +325,7 @@ class Coordinator:
         await self.register([batch])
         waiting = await self._ledger.links(evaluation_ids)
         spec = spec_of(batch)
-        decide = opening_decisions.reopen(
+        decide = decisions.reopen(
             self._attempt_opener.factory,
             retries=spec.retries,
             waiting=waiting.keys(),

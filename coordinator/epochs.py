@@ -42,7 +42,7 @@ class EpochTracker:
         """Return the epoch of an evaluation's shard, as last read."""
         return self._grace.epochs[shard_of(evaluation_id, self._log.shards)]
 
-    def grace_is_over(self, evaluation_id: str) -> bool:
+    def is_settled(self, evaluation_id: str) -> bool:
         """Whether the grace period of an evaluation's shard is over."""
         return self._grace.is_over(shard_of(evaluation_id, self._log.shards), self._clock())
 
@@ -52,6 +52,6 @@ class EpochTracker:
         return self._grace.epochs
 
     @property
-    def all_graces_over(self) -> bool:
+    def all_settled(self) -> bool:
         """Whether the grace period of every shard is over."""
         return self._grace.all_over(self._clock())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from coordinator.attempt_factory import last_opening, newest_answer
+from coordinator.attempts import last_opening, newest_answer
 from domain.batch_spec import BatchSpec
 from domain.template import UnknownField, case_fields, render
 from eventlog import payloads as p

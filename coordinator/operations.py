@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import TypedDict
 
 from coordinator.attempt_opening import spec_of
+from coordinator.budget import budget_words, more, overspent
 from coordinator.coordinator import Coordinator
-from coordinator.pause_reasons import budget_words, more, overspent
 from coordinator.provider_batches.requests import unfit
 from domain.batch_spec import BatchFallback, BatchSpec, pack
 from eventlog import tracing

@@ -51,7 +51,7 @@ class Publisher:
         """Set a TTL on the streams of attempts that are not published yet; the next opening removes it."""
         if openings:
             marks = [CommitMark(each.evaluation_id, *each.key, ended=True) for each in openings]
-            await self._log.publish_marks(marks)
+            await self._log.settle(marks)
 
     async def enqueue(self, layout: QueueLayout, openings: Sequence[Event]) -> None:
         """Enqueue the tasks of openings, each in its partition."""

@@ -27,7 +27,7 @@ from eventlog.lifecycle import ENDED, Phase
 
 
 class ReconcileAction(StrEnum):
-    """What the reconciler does about one evaluation."""
+    """The action of the reconciler."""
 
     WAIT = "wait"
     PUBLISH = "publish"
@@ -35,10 +35,7 @@ class ReconcileAction(StrEnum):
     RETRY = "retry"
     """Open the next attempt: the last one requested a retry."""
     LOST = "lost"
-    """Open the next attempt: the last one has no live owner.
-
-    The opening has the reason `lost`; `submitted` if the attempt was never claimed (`attempt_factory.py`).
-    """
+    """Open the next attempt: the last one has no live owner."""
 
 
 class Published(StrEnum):
@@ -70,7 +67,7 @@ class EvaluationView:
     """Whether the stream holds an end of this attempt, or a higher attempt, that the row does not."""
     has_opening: bool = True
     """Whether the stream holds the newest attempt's opening."""
-    grace_is_over: bool = True
+    is_settled: bool = True
     """Whether the grace period of the epoch is over."""
     is_drained: bool = False
     """Whether the queues of its batch are empty."""
@@ -78,7 +75,7 @@ class EvaluationView:
     @property
     def may_open(self) -> bool:
         """Whether no owner can still be re-appending this evaluation after an epoch change."""
-        return self.grace_is_over or self.published is Published.CURRENT_EPOCH
+        return self.is_settled or self.published is Published.CURRENT_EPOCH
 
 
 def reconcile(view: EvaluationView) -> ReconcileAction:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 
-from coordinator import opening_decisions
+from coordinator import decisions
 from coordinator.attempt_opening import AttemptOpener, layout_of, spec_of
 from coordinator.epochs import EpochTracker
 from coordinator.provider_batches.requests import is_asked_in
@@ -74,7 +74,7 @@ class Reconciler:
     def _grace_is_over(self, batch: Batch) -> bool:
         """Whether a batch waited for a grace period that has just ended."""
         reconciled = self._reconciled_epochs.get(batch.batch_id)
-        return self._epochs.all_graces_over and reconciled != self._epochs.current
+        return self._epochs.all_settled and reconciled != self._epochs.current
 
     def retain(self, batch_ids: Collection[str]) -> None:
         """Drop the state of finished batches."""
@@ -85,7 +85,7 @@ class Reconciler:
     async def _reconcile_all(self, batch: Batch) -> None:
         all_counts = await self._queue.counts(layout_of(batch).queues)
         is_drained = all(counts.is_drained for counts in all_counts)
-        epochs, grace_is_over = await self._epochs.refresh(), self._epochs.all_graces_over
+        epochs, settled = await self._epochs.refresh(), self._epochs.all_settled
         is_reconciled = self._reconciled_epochs.get(batch.batch_id) == epochs
         live = [one.instance_id for one in await self._executor_registry.live()]
         after, page_size = "", self._settings.page_size
@@ -94,9 +94,7 @@ class Reconciler:
             batch,
             after=after,
             # The first pass after a grace period covers everything: an epoch change is no progress.
-            unchanged_for=timedelta(0)
-            if grace_is_over and not is_reconciled
-            else self._settings.unchanged_for,
+            unchanged_for=timedelta(0) if settled and not is_reconciled else self._settings.unchanged_for,
             # A sweep may apply a claim long after its append: the age of the claim itself decides.
             hung_after=self._allowed(batch) - self._settings.hung_grace,
             live=live,
@@ -106,7 +104,7 @@ class Reconciler:
         ):
             await self.reconcile_evaluations(batch, page, is_drained=is_drained)
             after, limit = page[-1].row.evaluation_id, min(2 * limit, page_size)
-        if grace_is_over:
+        if settled:
             self._reconciled_epochs[batch.batch_id] = epochs
 
     def _allowed(self, batch: Batch) -> timedelta:
@@ -124,8 +122,8 @@ class Reconciler:
         self, batch: Batch, evaluation_states: Sequence[EvaluationState], *, is_drained: bool
     ) -> dict[ReconcileAction, list[EvaluationState]]:
         # Read before the streams: they then hold everything that executors have confirmed.
-        past_grace = {
-            key for one in evaluation_states if self._epochs.grace_is_over(key := one.row.evaluation_id)
+        settled = {
+            key for one in evaluation_states if self._epochs.is_settled(key := one.row.evaluation_id)
         }
         streams = await self._log.read(
             [one.row.evaluation_id for one in evaluation_states], limit=STREAM_LIMIT
@@ -140,9 +138,9 @@ class Reconciler:
         now_ms, allowed = await self._log.now_ms(), self._allowed(batch)
         decided: dict[ReconcileAction, list[EvaluationState]] = {}
         for one in inspections:
-            grace_is_over = one.state.row.evaluation_id in past_grace
+            is_settled = one.state.row.evaluation_id in settled
             view = one.view(
-                live, now_ms=now_ms, allowed=allowed, grace_is_over=grace_is_over, is_drained=is_drained
+                live, now_ms=now_ms, allowed=allowed, is_settled=is_settled, is_drained=is_drained
             )
             decided.setdefault(reconcile(view), []).append(one.state)
         return decided
@@ -181,7 +179,7 @@ class Reconciler:
     ) -> None:
         expected = {one.row.evaluation_id: one.row.cursor.attempt for one in evaluation_states}
         spec = spec_of(batch)
-        decide = opening_decisions.try_again(
+        decide = decisions.try_again(
             self._attempt_opener.factory,
             expected,
             reason=reason,

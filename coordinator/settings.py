@@ -9,7 +9,7 @@ from domain.ids import FLEET
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorSettings:
-    """Identity, window, page sizes, intervals and grace periods of one coordinator."""
+    """Intervals and sizes."""
 
     name: str = "coordinator"
     run_id: str = FLEET

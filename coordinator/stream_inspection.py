@@ -30,7 +30,7 @@ class StreamInspection:
         *,
         now_ms: int,
         allowed: timedelta,
-        grace_is_over: bool,
+        is_settled: bool,
         is_drained: bool,
     ) -> EvaluationView:
         """Combine it with the owner's liveness, the epoch and the queue."""
@@ -42,7 +42,7 @@ class StreamInspection:
             claimed_in_row=row.owner is not None,
             is_ahead=self.is_ahead,
             has_opening=self.has_opening,
-            grace_is_over=grace_is_over,
+            is_settled=is_settled,
             is_drained=is_drained,
         )
 

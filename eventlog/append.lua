@@ -1,16 +1,15 @@
--- Append events: all events of an evaluation are checked before any is written, because a Lua error does not
--- roll back.
+-- Append events: judge all of an evaluation's, then write. A Lua error does not roll back.
 --
 -- KEYS   stream, fence, wake, epoch; then stream and fence of each further evaluation of the same shard
 -- ARGV   the epoch the caller saw ("" skips the check), the mode (normal | tail | claim | withdrawal | opening |
---        late), then attempt, sequence, type and body of each event; without events only the epoch is returned.
---        An empty argument separates evaluations
--- Reply  {current epoch, then for each evaluation {answer, ...} and, for claims only, its stream}
---        Where Redis rejects the commands of an evaluation, its error replaces the answers
+--        late), then attempt, sequence, type and body of each event; none at all just asks for the epoch.
+--        An empty argument goes on to the next evaluation
+-- Reply  {epoch now, then for each evaluation {answer, ...} and, for claims only, its stream as it stands}
+--        Where Redis refuses an evaluation, its error stands in place of the answers
 --
--- Evaluations in one call are independent of each other; they share the cost of the call.
+-- Evaluations in one call have nothing to do with each other; it only saves what every call costs.
 --
--- The append state, a hash beside the stream (key fence), makes this independent of the stream's length:
+-- The fence, a hash beside the stream, makes this independent of the stream's length:
 --   newest      the highest attempt          closing     the sequence that closed it
 --   epoch       in which it was opened       committed   "attempt:sequence" that Postgres has
 --   woken       its last wake-up
@@ -36,7 +35,7 @@ local function current_epoch()
   return (bare or random) .. '-' .. (bound_to == run and half or run)
 end
 
--- Readers quarantine numbers beyond a million; they must not raise `newest` either.
+-- Readers refuse numbers beyond a million; the fence must not be led astray by them either.
 local function is_number(text, pattern)
   return text and string.match(text, pattern) and tonumber(text) <= 1000000
 end
@@ -83,12 +82,12 @@ end
 local epoch = current_epoch()
 local reply = {epoch}
 
--- The evaluation in progress: its keys and events, the answers, and its append state as it will be written.
+-- What is known of the current evaluation, as variables this script may change before anything is written.
 local stream, fence, evaluation_id, events, answers
-local empty, held, known, newest, closing, opened_in, digests, renewed, rejected, begins, kept
+local empty, held, known, newest, closing, opened_in, digests, renewed, refused, begins, kept
 
--- Start the append state anew: a higher attempt begins, or the stream is empty.
-local function reset_state()
+-- Nothing of the fence holds for what is written from here on.
+local function renew()
   known, digests, renewed = {}, {}, true
 end
 
@@ -99,33 +98,33 @@ local function digest_of(sequence)
   return digests[sequence]
 end
 
-local function note_event(event)
+local function learn(event)
   if event.attempt < newest then return end
   if event.attempt > newest then
     newest, closing, opened_in = event.attempt, nil, nil
-    reset_state()
+    renew()
   end
   digests[event.sequence] = event.digest
   if event.sequence == 0 then opened_in = epoch end
   if CLOSING[event.type] and event.sequence < (closing or math.huge) then closing = event.sequence end
 end
 
--- A stream without append state was written with plain XADDs: derive the state from it, once.
-local function derive_state()
+-- A stream without a fence was written with plain XADDs: learn from it, once.
+local function learn_from_stream()
   for _, entry in ipairs(redis.call('XRANGE', stream, '-', '+')) do
     local field = {}
     for i = 1, #entry[2], 2 do field[entry[2][i]] = entry[2][i + 1] end
     if field.event and is_number(field.attempt, '^[1-9]%d*$') and is_number(field.sequence, '^%d+$') then
       local attempt, sequence = tonumber(field.attempt), tonumber(field.sequence)
       if attempt > newest or (attempt == newest and not digests[sequence]) then
-        note_event({attempt = attempt, sequence = sequence, type = field.type,
+        learn({attempt = attempt, sequence = sequence, type = field.type,
           digest = string.sub(redis.sha1hex(field.event), 1, 20)})
       end
     end
   end
 end
 
-local function read_state()
+local function look()
   empty = redis.call('XLEN', stream) == 0
   local names = {'newest', 'closing', 'epoch', 'committed', 'woken', 'd:0'}
   for i, event in ipairs(events) do names[6 + i] = 'd:' .. event.sequence end
@@ -137,26 +136,14 @@ local function read_state()
   for i = 6, #held do digests[tonumber(string.sub(names[i], 3))] = held[i] end
   if empty then
     newest, closing, opened_in = 0, nil, nil
-    reset_state()
+    renew()
   elseif not held[1] then
-    reset_state()
-    derive_state()
+    renew()
+    learn_from_stream()
   end
 end
 
--- The answer to one event; the first rule that applies decides:
---
---   the caller's epoch is not the current one (checked for the whole call)     EPOCH
---   attempt < newest                                                           FENCED; OK in mode late
---   attempt = newest, the sequence is taken, by the same body                  DUPLICATE
---                                            by another body                   CONFLICT
---   attempt = newest, sequence > closing                                       CLOSED
---   sequence 0, or mode tail                                                   OK
---   attempt > newest: it was not opened here                                   FENCED
---   sequence 1 (the claim), no sequence 0 in the stream                        FENCED
---                           sequence 0 was appended in another epoch           EPOCH
---   else                                                                       OK
-local function check(event)
+local function judge(event)
   if event.attempt < newest then return mode == 'late' and 'OK' or 'FENCED' end
   if event.attempt == newest then
     local digest = digest_of(event.sequence)
@@ -172,20 +159,20 @@ local function check(event)
   return 'OK'
 end
 
-local function check_all()
-  rejected, begins = false, false
+local function judge_all()
+  refused, begins = false, false
   for i, event in ipairs(events) do
-    answers[i] = check(event)
+    answers[i] = judge(event)
     if answers[i] == 'OK' then
       begins = begins or event.sequence == 0 or event.attempt > newest
-      note_event(event)
+      learn(event)
     elseif answers[i] ~= 'DUPLICATE' then
-      rejected = true
+      refused = true
     end
   end
 end
 
--- A conflicting body is kept once, for the storage worker to quarantine; a rejected claim is not kept.
+-- A conflicting body is kept once, for the reader to quarantine; a lost claim is merely lost.
 local function keeps_conflict(event)
   local name = 'x:' .. event.sequence .. ':' .. event.digest
   if mode == 'claim' or kept[name] or redis.call('HEXISTS', fence, name) == 1 then return false end
@@ -193,7 +180,7 @@ local function keeps_conflict(event)
   return true
 end
 
-local function write_state()
+local function write_fence()
   if renewed and (held[1] or held[4] or held[5]) then redis.call('DEL', fence) end
   local fields = {}
   local function set(name, value)
@@ -218,7 +205,7 @@ local function is_later(id, other)
   return tonumber(n) > tonumber(other_n)
 end
 
--- A wake-up that was not delivered yet covers this append, too: a backlog has one wake-up per evaluation.
+-- A wake-up that no reader has been given yet will make it read this, too: a backlog is not made longer.
 local function wakes_already()
   if not held[5] or empty then return false end
   local groups = redis.pcall('XINFO', 'GROUPS', wake)
@@ -232,10 +219,10 @@ end
 
 local function write()
   kept = {}
-  -- A tail is appended completely or not at all: a part of an attempt would be a gap. The end of a withdrawal
-  -- without its claim would end the attempt of another owner.
+  -- A tail is put back whole or not at all: half an attempt would look like a gap. Of a withdrawal, the end
+  -- without the claim would end what another owner is working on.
   local whole = mode == 'tail' or mode == 'withdrawal'
-  if not (whole and rejected) then
+  if not (whole and refused) then
     local wrote = false
     for i, event in ipairs(events) do
       if answers[i] == 'OK' or (answers[i] == 'CONFLICT' and keeps_conflict(event)) then
@@ -244,17 +231,17 @@ local function write()
         wrote = true
       end
     end
-    -- An opening is in Postgres already, so it needs no wake-up. The owner of a claim appends more at once; if it
-    -- dies first, the sweep finds the claim. The writer of a tail waits for a commit mark, which may have been
-    -- lost even if no event was.
+    -- An opening comes from Postgres: there is nothing new in it for a reader. A claim's owner appends more
+    -- at once; should it die first, the sweep finds the claim. A tail is re-appended by a writer that waits for a
+    -- mark: even if nothing of it was lost, the mark may be.
     local is_news = mode == 'tail' or (wrote and mode ~= 'opening' and mode ~= 'claim')
     if is_news and not wakes_already() then
       held[5] = redis.call('XADD', wake, '*', 'id', evaluation_id)
       if not wrote then redis.call('HSET', fence, 'woken', held[5]) end
     end
     if wrote then
-      write_state()
-      -- A new key has no expiry.
+      write_fence()
+      -- What was empty, or is made anew, has no expiry.
       if begins and not empty then redis.call('PERSIST', stream) end
       if begins and not renewed then redis.call('PERSIST', fence) end
     end
@@ -262,8 +249,8 @@ local function write()
 end
 
 local function append()
-  read_state()
-  check_all()
+  look()
+  judge_all()
   write()
 end
 
@@ -273,7 +260,7 @@ for _, evaluation in ipairs(evaluations) do
   if seen ~= '' and seen ~= epoch then
     for i = 1, #events do answers[i] = 'EPOCH' end
   else
-    -- An error of one evaluation (a key that is no stream) must not reject the others.
+    -- What Redis refuses of one evaluation (a key that is no stream) must not keep the others out.
     local done, failure = pcall(append)
     if not done then answers = type(failure) == 'table' and failure or {err = 'ERR append: ' .. failure} end
   end

@@ -19,7 +19,7 @@ def state_diagram() -> str:
     lines += [
         "    retrying --> queued: queued of the next attempt",
         *[f"    {phase} --> queued: queued by an operator" for phase in _in_order(SETTLED)],
-        f"    note right of queued: every open state accepts sequence 0 of a higher attempt ({openings})",
+        f"    note right of queued: sequence 0 of a higher attempt - {openings} fits every open state",
         *[f"    {phase} --> [*]" for phase in _in_order(FINAL)],
     ]
     return "\n".join(lines)

@@ -20,7 +20,7 @@ from eventlog.backoff import Backoff
 from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, encode, make_event
 from eventlog.keys import shard_of
-from eventlog.lifecycle import Command, Cursor, Fact, OpenAttempt, Phase, RecordProgress, decide
+from eventlog.lifecycle import AttemptPosition, Command, Fact, OpenAttempt, Phase, RecordProgress, decide
 from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, LogUnavailable, LogWriter, Mode
 from eventlog.outbox import AttemptBuffer, Outbox
 from eventlog.redis_errors import RedisCommandError
@@ -47,11 +47,11 @@ class QueueSettings:
 class AttemptLost(Exception):  # noqa: N818 - what happened to the attempt
     """Another writer has ended this attempt: stop, and drop the work."""
 
-    def __init__(self, evaluation_id: str, attempt: int, result: AppendResult) -> None:
-        super().__init__(f"attempt {attempt} of {evaluation_id} belongs to another writer: {result}")
+    def __init__(self, evaluation_id: str, attempt: int, answer: AppendResult) -> None:
+        super().__init__(f"attempt {attempt} of {evaluation_id} belongs to another writer: {answer}")
         self.evaluation_id = evaluation_id
         self.attempt = attempt
-        self.result = result
+        self.answer = answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,10 @@ class _PendingClaim:
 class OwnedAttempt:
     """One attempt that this writer alone writes to."""
 
-    def __init__(self, queue: "EventQueue", buffer: AttemptBuffer, cursor: Cursor) -> None:
+    def __init__(self, queue: "EventQueue", buffer: AttemptBuffer, position: AttemptPosition) -> None:
         self._queue = queue
         self._buffer = buffer
-        self._cursor = cursor
+        self._position = position
 
     @property
     def depth(self) -> int:
@@ -113,7 +113,7 @@ class OwnedAttempt:
 
     def open(self, opening: p.Queued) -> None:
         """Write sequence 0, as a writer without a coordinator does."""
-        if self._cursor.sequence >= 0:
+        if self._position.sequence >= 0:
             raise ValueError("the attempt is open; own the next one to open it")
         self._write(OpenAttempt(opening))
 
@@ -132,9 +132,9 @@ class OwnedAttempt:
 
     def _write(self, command: Command) -> None:
         self._check()
-        decision = decide(self._cursor, command)
+        decision = decide(self._position, command)
         record = self._queue.number(self._buffer, decision.after.sequence, decision.payload)
-        self._cursor = decision.after
+        self._position = decision.after
         self._queue.add(self._buffer, record)
 
     def _check(self) -> None:
@@ -222,12 +222,12 @@ class EventQueue:
     def own(self, evaluation_id: str, batch_id: str, *, attempt: int = 1) -> OwnedAttempt:
         """Own an attempt without a claim: for a writer that opens its attempts itself."""
         buffer = self.outbox.track(AttemptBuffer(evaluation_id, batch_id, attempt))
-        return OwnedAttempt(self, buffer, Cursor(attempt=attempt - 1))
+        return OwnedAttempt(self, buffer, AttemptPosition(attempt=attempt - 1))
 
     async def claim(
         self, evaluation_id: str, batch_id: str, *, attempt: int, claim: p.Provisioning
     ) -> Claimed:
-        """Claim an attempt that the coordinator has opened; raises `AttemptLost` if it is rejected."""
+        """Claim an attempt that the coordinator has opened; raises `AttemptLost` when refused."""
         [outcome] = await self.claim_many([ClaimRequest(evaluation_id, batch_id, attempt, claim)])
         if isinstance(outcome, AttemptLost):
             raise outcome
@@ -257,7 +257,7 @@ class EventQueue:
             return AttemptLost(buffer.evaluation_id, buffer.attempt, result)
         self.outbox.track(buffer, pending.claim)
         return Claimed(
-            OwnedAttempt(self, buffer, Cursor(request.attempt, 1, Phase.PROVISIONING)),
+            OwnedAttempt(self, buffer, AttemptPosition(Phase.PROVISIONING, request.attempt, 1)),
             response.stream,
         )
 

@@ -29,7 +29,7 @@ def wake_key(shard: int) -> str:
 
 
 def epoch_key(shard: int) -> str:
-    """Name the key of the epoch's random half: created once, and lost with the data of Redis."""
+    """Name the random key that is made once and lost with everything else."""
     return f"eval:{{{shard:02}}}:epoch"
 
 

@@ -33,14 +33,6 @@ class Phase(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Cursor(NamedTuple):
-    """The position in an evaluation's history: the last event applied or written, the phase after it."""
-
-    attempt: int = 0
-    sequence: int = -1
-    phase: Phase = Phase.UNOPENED
-
-
 TRANSITIONS: dict[Phase, dict[str, Phase]] = {
     Phase.UNOPENED: {},
     Phase.QUEUED: {
@@ -148,20 +140,28 @@ class RecordProgress:
 Command = OpenAttempt | RecordProgress
 
 
-class Decision(NamedTuple):
-    """The payload of the event that follows, and the cursor after it."""
+class AttemptPosition(NamedTuple):
+    """How far a writer has come with an evaluation: all that a decision looks at."""
 
-    after: Cursor
+    phase: Phase = Phase.UNOPENED
+    attempt: int = 0
+    sequence: int = -1
+
+
+class Decision(NamedTuple):
+    """The event that follows, but for its envelope, and where it leads."""
+
+    after: AttemptPosition
     payload: p.AnyPayload
 
 
-def decide(cursor: Cursor, command: Command) -> Decision:
+def decide(position: AttemptPosition, command: Command) -> Decision:
     """Return the event that follows from a command; raises `IllegalTransition` where none may."""
-    attempt, sequence, phase = cursor
+    phase, attempt, sequence = position
     match command:
         case OpenAttempt(opening):
             following = reopen(phase, opening, sequence=0)
-            return Decision(Cursor(attempt + 1, 0, following), opening)
+            return Decision(AttemptPosition(following, attempt + 1, 0), opening)
         case RecordProgress(fact):
             following = advance(phase, e.type_of(fact), sequence=sequence + 1)
-            return Decision(Cursor(attempt, sequence + 1, following), fact)
+            return Decision(AttemptPosition(following, attempt, sequence + 1), fact)

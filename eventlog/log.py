@@ -37,11 +37,11 @@ class Mode(StrEnum):
     CLAIM = "claim"
     """One event, sequence 1, which decides the owner of an attempt; the response includes the stream."""
     WITHDRAWAL = "withdrawal"
-    """A claim and its closing event in one, all or nothing: a coordinator takes back an unclaimed task."""
+    """A claim and its end in one: all or nothing, and checked as a claim is."""
     OPENING = "opening"
     """Events that Postgres has already: no wake-up is written."""
     LATE = "late"
-    """A paid answer of an attempt that another writer has ended: its cost is counted, no state changes."""
+    """What was paid for in an attempt that another writer has ended: kept, and no more."""
 
 
 class EncodedEvent(NamedTuple):
@@ -121,7 +121,7 @@ class LogReader(CommitProgress, Protocol):
         """Return for each evaluation whether its newest attempt is closed, without reading its stream."""
         ...
 
-    async def publish_marks(self, marks: Sequence[CommitMark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
         ...
 

@@ -122,7 +122,7 @@ class MemoryEventLog:
         """Return for each evaluation whether its newest attempt is closed."""
         return [self._alive(evaluation_id).closing is not None for evaluation_id in evaluation_ids]
 
-    async def publish_marks(self, marks: Sequence[CommitMark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
         for mark in marks:
             stream = self._alive(mark.evaluation_id)

@@ -85,11 +85,11 @@ class Outbox:
     def __init__(self, *, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.bytes = 0
-        self._buffers: dict[AttemptBuffer, None] = {}
+        self._drafts: dict[AttemptBuffer, None] = {}
         self._waiting: dict[AttemptBuffer, None] = {}
 
     def __iter__(self) -> Iterator[AttemptBuffer]:
-        return iter(list(self._buffers))
+        return iter(list(self._drafts))
 
     @property
     def has_capacity(self) -> bool:
@@ -103,7 +103,7 @@ class Outbox:
 
     def track(self, buffer: AttemptBuffer, claim: EncodedEvent | None = None) -> AttemptBuffer:
         """Start tracking a buffer, of which the log may already have the claim."""
-        self._buffers[buffer] = None
+        self._drafts[buffer] = None
         if claim:
             buffer.tail.append(claim)
             buffer.last_sequence = claim.event.sequence
@@ -122,11 +122,11 @@ class Outbox:
 
     def due(self, now: float, linger: float, limit: int) -> list[AttemptBuffer]:
         """Choose what to send now; a buffer in flight waits for its response, which keeps its order."""
-        return list(islice((buffer for buffer in self._sendable() if buffer.due_at(linger) <= now), limit))
+        return list(islice((d for d in self._sendable() if d.due_at(linger) <= now), limit))
 
     def next_due(self, linger: float) -> float | None:
         """Return when the next buffer is due, if any is unsent."""
-        return min((buffer.due_at(linger) for buffer in self._sendable()), default=None)
+        return min((d.due_at(linger) for d in self._sendable()), default=None)
 
     def _sendable(self) -> Iterator[AttemptBuffer]:
         """Leave out what is in flight, and what would overtake a lower attempt of its evaluation.
@@ -138,11 +138,7 @@ class Outbox:
         for buffer in self._waiting:
             key, attempt = buffer.evaluation_id, buffer.attempt
             lowest[key] = min(lowest.get(key, attempt), attempt)
-        return (
-            buffer
-            for buffer in self._waiting
-            if not buffer.in_flight and buffer.attempt == lowest[buffer.evaluation_id]
-        )
+        return (d for d in self._waiting if not d.in_flight and d.attempt == lowest[d.evaluation_id])
 
     def send(self, buffer: AttemptBuffer, epoch: str) -> Append:
         """Move a buffer's unsent events into flight, as one call."""
@@ -205,7 +201,7 @@ class Outbox:
 
     def release(self, buffer: AttemptBuffer) -> None:
         """Drop a buffer: Postgres has it, or another writer owns the attempt."""
-        self._buffers.pop(buffer, None)
+        self._drafts.pop(buffer, None)
         self._waiting.pop(buffer, None)
         kept = (*buffer.unsent, *buffer.in_flight, *buffer.tail)
         self.bytes -= sum(map(_size, kept))

@@ -42,7 +42,7 @@ LOG_ERRORS = RedisErrors(LogUnavailable)
 
 HERE = Path(__file__).parent
 _APPEND = Script(HERE / "append.lua")
-_PUBLISH_MARKS = Script(HERE / "publish_marks.lua")
+_SETTLE = Script(HERE / "settle.lua")
 _COMMITTED = Script(HERE / "committed.lua")
 _ANSWERS = {answer.value.encode(): answer for answer in AppendResult}
 
@@ -196,7 +196,7 @@ class RedisEventLog:
                 found = await pipe.execute(raise_on_error=False)
             return [_is_closing(reply) for reply in found]
 
-    async def publish_marks(self, marks: Sequence[CommitMark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
         calls: list[Call] = []
         for shard, places in self._by_shard([mark.evaluation_id for mark in marks]).items():
@@ -206,7 +206,7 @@ class RedisEventLog:
                 calls.append(([keys.wake_key(shard)], [*prefixes, to_json(chunk)]))
         if calls:
             with LOG_ERRORS:
-                await self._run(_PUBLISH_MARKS, calls, [mark.evaluation_id for mark in marks])
+                await self._run(_SETTLE, calls, [mark.evaluation_id for mark in marks])
 
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
         """Return how far Postgres has each evaluation; None where the stream is gone."""

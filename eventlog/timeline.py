@@ -5,8 +5,8 @@ are over. `replay` starts from a `Cursor` (what a reader already has):
 
 - the first entry of a key is the event; an equal one is a duplicate, another body a conflict;
 - within an attempt, only the contiguous continuation is applied, in the order of sequences;
-- sequence 0 of a higher attempt is a fence: events of the older attempt that are not applied before that
-  entry of the stream are stale, and so are its later ones;
+- sequence 0 of a higher attempt is a fence: what the older attempt had not got to by that place
+  in the stream is stale, and so are its later events;
 - what lies beyond a gap waits; the gap is bridged to a closing event once it is older than the limit.
 
 Where an entry stands in the stream decides, never when a reader looked, so any number of readers
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from eventlog import lifecycle as life
 from eventlog.codec import Entry
 from eventlog.events import Event, EventKey
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
 
 
 class Disposition(StrEnum):
@@ -41,6 +41,14 @@ class Disposition(StrEnum):
 
 PAID_TYPES = frozenset({"responded", "scored"})
 """Event types that are kept though they change nothing: they were paid for."""
+
+
+class Cursor(NamedTuple):
+    """How far a history has been applied."""
+
+    attempt: int = 0
+    sequence: int = -1
+    phase: Phase = Phase.UNOPENED
 
 
 class ReplayStep(NamedTuple):

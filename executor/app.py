@@ -52,7 +52,7 @@ async def run_executor(
                     queues.tasks,
                     queues.batch_registry,
                     queues.executor_registry,
-                    lanes=MemoryLanes(time.time) if settings.local_rate_limits else RedisLanes(redis),
+                    lanes=MemoryLanes(time.time) if settings.keeps_lanes_alone else RedisLanes(redis),
                     budgets=RedisBudgets(redis),
                     jitter=random.random,
                 ),

@@ -114,7 +114,7 @@ class Executor:
         self._stop_requested = asyncio.Event()
 
     def _connect_lanes(self, lanes: Lanes) -> None:
-        if self._settings.local_rate_limits:
+        if self._settings.keeps_lanes_alone:
             lanes = PerExecutorLanes(lanes, lambda: self._live_executors)
         client = LaneClient(lanes, self._runtimes.uses, executor=self.instance_id, limits=self._limits)
         self._lane_client, self._lane_monitor = client, LaneMonitor(lanes, lambda: client.used)
@@ -241,7 +241,7 @@ class Executor:
             self._budget.forget_all_but(self._batches.listed | self.slot_pool.batches)
         if self._lane_client:
             self._lane_client.declare_limits()
-        if self._settings.local_rate_limits:
+        if self._settings.keeps_lanes_alone:
             self._live_executors = len(await self._ports.executor_registry.live())
         if self._settings.once and await self._batches.are_drained():
             self.stop()

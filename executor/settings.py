@@ -53,7 +53,7 @@ class ExecutorSettings:
     drain: timedelta = timedelta(seconds=60)
     """How long active attempts may go on after a stop was requested."""
     timings: Timings = Timings()
-    local_rate_limits: bool = False
+    keeps_lanes_alone: bool = False
     """Whether it enforces its share of each rate limit locally, instead of acquiring from shared lanes."""
 
     def __post_init__(self) -> None:

@@ -1,10 +1,10 @@
-"""Which batch an executor fetches its next tasks from: stride scheduling by priority. Pure.
+"""Fair sharing among batches: stride scheduling, weighted by priority. Pure: `now` is passed in.
 
-Every batch has a pass (its virtual time), which a task advances by 1 / priority; the batch with the lowest
-pass is next. A batch that joins or rejoins (new, paused, without tasks) starts at the pass that the others
-have reached, so none saves up turns; one that a limit has closed keeps a few. A batch that delivered less
-than was requested is empty and not polled for a moment; its share goes to the others. Where all are empty,
-all are polled, the one polled longest ago first. `now` is passed in.
+Every batch has a pass, which a task advances by 1 / priority; the batch with the lowest pass is next. A
+batch that joins or rejoins (new, paused, without tasks) starts at the pass that the others have reached, so
+none saves up turns; one that a limit has closed keeps a few. A batch that delivered less than was requested
+is empty and not polled for a moment; its share goes to the others. Where all are empty, all are polled, the
+one polled longest ago first.
 """
 
 import heapq
@@ -36,7 +36,7 @@ class TurnPlan:
 
 
 class StrideScheduler:
-    """The pass of every batch, and which of them are empty."""
+    """The pass of every batch."""
 
     def __init__(self) -> None:
         self._passes: dict[str, float] = {}

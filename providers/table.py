@@ -31,7 +31,7 @@ class Sdk(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider: its address, key, limits and the API it speaks."""
+    """One row."""
 
     name: str
     title: str

@@ -147,7 +147,7 @@ def _subscribe(broker: RedisBroker, consumer: Consumer, settings: StorageSetting
     @broker.subscriber(stream=stream, ack_policy=AckPolicy.MANUAL, title=f"wake-ups of shard {shard:02}")
     async def wake(wake_ups: list[WakeUp]) -> None:
         """Evaluations have new events: read their streams, put them in order, store them."""
-        await consumer.process(key, wake_ups)
+        await consumer.finish(key, wake_ups)
 
 
 def _gap_policy(settings: StorageSettings) -> GapPolicy:

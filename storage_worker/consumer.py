@@ -91,16 +91,16 @@ class Consumer:
 
     async def redeliver_pending(self, *, count: int) -> int:
         """Process the entries that were pending for this consumer when it last stopped."""
-        redelivered = 0
+        drained = 0
         for stream in self._streams:
             while True:
                 reply = await self._redis.xreadgroup(GROUP, self._consumer, {stream: "0"}, count=count)
                 wake_ups = _entries(reply)
                 if not wake_ups:
                     break
-                await self.process(stream, wake_ups)
-                redelivered += len(wake_ups)
-        return redelivered
+                await self.finish(stream, wake_ups)
+                drained += len(wake_ups)
+        return drained
 
     async def claim_stalled(self, *, idle_ms: int, count: int) -> int:
         """Claim and process entries that were pending elsewhere for too long, at most `count` a stream."""
@@ -110,13 +110,13 @@ class Consumer:
                 stream, GROUP, self._consumer, min_idle_time=idle_ms, count=count
             )
             if wake_ups:
-                await self.process(stream, wake_ups)
+                await self.finish(stream, wake_ups)
                 claimed += len(wake_ups)
         if claimed:
             logger.info("claimed the pending wake-ups of a dead worker", extra={"count": claimed})
         return claimed
 
-    async def process(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
+    async def finish(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
         """Store the evaluations, and only then acknowledge: a crash repeats, it never loses."""
         with self._storage.metrics.processing(entry_id for entry_id, _ in wake_ups):
             evaluation_ids, rejected = parse_wake_ups(wake_ups)

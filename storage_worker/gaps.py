@@ -40,7 +40,7 @@ class GapBreaker:
         return now < self._open_until
 
     def observe(self, now: float, *, evaluations: int, gaps: int) -> bool:
-        """Count one pass; returns whether it opened the breaker."""
+        """Count one pass; returns whether this very pass opened the breaker."""
         if now >= self._window_end:
             self._window_end = now + self._limits.window
             self._evaluations = self._gaps = 0

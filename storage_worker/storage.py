@@ -23,8 +23,9 @@ from eventlog.clock import utc_now
 from eventlog.codec import QuarantineReason, RawEntry, RejectedEntry
 from eventlog.events import EventKey
 from eventlog.keys import shard_of
-from eventlog.lifecycle import ENDED, Cursor
+from eventlog.lifecycle import ENDED
 from eventlog.log import CommitMark, LogReader, LogUnavailable
+from eventlog.timeline import Cursor
 from projections.database.errors import DatabaseUnavailable, UnstorableData
 from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent, quarantine_row
 from projections.store.contract import CommitResult, ProjectionStore
@@ -135,7 +136,7 @@ class Storage:
         self._count_quarantined(newly)
         return newly
 
-    async def unstored(self, evaluation_ids: Sequence[str]) -> list[str]:
+    async def overlooked(self, evaluation_ids: Sequence[str]) -> list[str]:
         """Return the evaluations without a row, and those that ended without a mark on their stream."""
         rows = await self._tables.rows(evaluation_ids) if evaluation_ids else {}
         ended = [key for key, row in rows.items() if row.cursor.phase in ENDED]
@@ -185,7 +186,7 @@ class Storage:
         committed_at, took = utc_now(), timedelta(seconds=self._clock() - resolved)
         self._count(resolutions, committed)
         self._count_gaps(resolutions, now_ms)
-        await self._log.publish_marks(_marks(resolutions, committed.lost))
+        await self._log.settle(_marks(resolutions, committed.lost))
         self.metrics.dependencies.reached(REDIS, POSTGRES)
         telemetry.PASS_MS.record((self._clock() - begun) * 1000)
         ended = ended_evaluations(streams, resolutions, committed.lost)

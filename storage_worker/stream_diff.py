@@ -1,7 +1,4 @@
-"""From one evaluation's stream and row to the change of the tables. Pure.
-
-    diff_stream   the entries of the stream that the row does not cover yet
-    resolve       these entries in order (`replay`), folded into a `Change` (`fold`)
+"""The diff of one evaluation's stream against its row: what is new, and what that changes. Pure.
 
 A stream is read whole each time, and most of it is applied already. `diff_stream` leaves out what the row
 covers without decoding it, as long as the stream is the one that was read before: then it still holds
@@ -17,8 +14,8 @@ from datetime import date
 from eventlog import payloads as p
 from eventlog.codec import Entry, QuarantineReason, RawEntry, RejectedEntry, decode_body, read_entry
 from eventlog.events import EventKey
-from eventlog.lifecycle import CLOSED, Cursor, Phase
-from eventlog.timeline import Disposition, Gap, entry_order, replay
+from eventlog.lifecycle import CLOSED, Phase
+from eventlog.timeline import Cursor, Disposition, Gap, entry_order, replay
 from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent, fold, quarantine_row
 from projections.folds.scorecard import AttemptTotals, left_out
 

@@ -96,10 +96,10 @@ class StreamScan:
 
     async def _process(self, page: StreamPage) -> None:
         await self.quarantine(page.misplaced)
-        unstored = await self._storage.unstored(page.evaluation_ids)
-        if unstored:
-            logger.info("storing evaluations without a row or mark", extra={"count": len(unstored)})
-            await self._storage.store(unstored)
+        overlooked = await self._storage.overlooked(page.evaluation_ids)
+        if overlooked:
+            logger.info("storing evaluations without a row or mark", extra={"count": len(overlooked)})
+            await self._storage.store(overlooked)
 
     async def quarantine(self, misplaced: Sequence[bytes]) -> None:
         """Keep the entries of streams in the wrong shard; a key with new ones is logged."""

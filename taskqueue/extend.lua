@@ -1,4 +1,4 @@
--- Extend the visibility time-out of tasks of one queue, those that the consumer still owns.
+-- Renew the lease of tasks of one queue, those that the consumer still owns.
 --
 -- KEYS: the queue's stream of tasks
 -- ARGV: group, consumer, then the ids of the messages

@@ -12,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from eventlog.codec import Entry, decode_body
 from eventlog.events import Event, EventKey
-from eventlog.lifecycle import Cursor
-from eventlog.timeline import Disposition
+from eventlog.timeline import Cursor, Disposition
 from projections.folds.change import Change, EvaluationRow
 from projections.queries.evaluation_records import (
     RecordedBridge,

@@ -5,9 +5,9 @@ from random import Random
 from typing import Any
 
 from eventlog.events import Event, EventKey
-from eventlog.lifecycle import Cursor
 from eventlog.log import LogReader
 from eventlog.memory import MemoryEventLog, _Stream
+from eventlog.timeline import Cursor
 from projections.store.contract import ProjectionStore
 from projections.store.memory import MemoryStore
 from storage_worker.gaps import GapBreaker, GapPolicy

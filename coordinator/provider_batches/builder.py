@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from coordinator import opening_decisions
+from coordinator import decisions
 from coordinator.attempt_opening import spec_of
 from coordinator.provider_batches.context import ProviderBatchContext
 from coordinator.provider_batches.provider import BatchProvider, NoResponse
@@ -123,7 +123,7 @@ class ProviderBatchBuilder:
     async def _give_up(self, batch: Batch, draft: ProviderBatchDraft) -> None:
         if draft.unsupported:
             await self._context.epochs.refresh()
-            give_up = opening_decisions.give_up(self._context.attempt_opener.factory, draft.unsupported)
+            give_up = decisions.give_up(self._context.attempt_opener.factory, draft.unsupported)
             await self._context.attempt_opener.open(batch, sorted(draft.unsupported), give_up)
 
     async def _has_more_to_come(self, batch: Batch) -> bool:

@@ -25,7 +25,7 @@ from coordinator.provider_batches.recovery import (
     SubmissionRecovery,
     SubmissionUnclear,
 )
-from coordinator.provider_batches.submitter import UNAVAILABLE_ERRORS, ProviderBatchSubmitter
+from coordinator.provider_batches.submitter import AWAY, ProviderBatchSubmitter
 from coordinator.publisher import Publisher
 from eventlog import tracing
 from projections.ledger.batch import Batch
@@ -96,7 +96,7 @@ class ProviderBatchDriver:
         except ProviderRequestFailed as failure:
             self._schedule.wait(provider_batch.id, self._clock(), at_least=failure.retry_after)
             await self._note(provider_batch, str(failure))
-        except UNAVAILABLE_ERRORS:
+        except AWAY:
             raise
         except Exception as error:
             self._schedule.wait(provider_batch.id, self._clock())

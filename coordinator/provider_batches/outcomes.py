@@ -16,8 +16,8 @@ set): a result that is read again finds a later attempt, and changes nothing.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coordinator.attempt_factory import PROVIDER_BATCH, AttemptFactory, Logged, charges_of, next_opening
-from coordinator.opening_decisions import FactoryOf
+from coordinator.attempts import PROVIDER_BATCH, AttemptFactory, Logged, charges_of, next_opening
+from coordinator.decisions import FactoryOf
 from domain.batch_spec import BatchFallback, BatchSpec
 from eventlog import payloads as p
 from eventlog.events import Event

@@ -21,7 +21,7 @@ from taskqueue.tasks import QueueUnavailable
 
 logger = logging.getLogger(__name__)
 
-UNAVAILABLE_ERRORS = (LogUnavailable, DatabaseUnavailable, QueueUnavailable)
+AWAY = (LogUnavailable, DatabaseUnavailable, QueueUnavailable)
 LONGEST_LULL = timedelta(seconds=5)
 """The longest interval between two checks whether a batch has requests to submit."""
 RELEASE_AGAIN = 60.0
@@ -72,7 +72,7 @@ class ProviderBatchSubmitter:
             self._idle_schedule.wait(batch.batch_id, self._clock(), at_least=failure.retry_after)
             if isinstance(failure, SubmissionRejected) and not failure.is_passing:
                 await self._pause(batch, str(failure))
-        except UNAVAILABLE_ERRORS:
+        except AWAY:
             raise
         except Exception:  # an invalid batch must not block the others
             self._idle_schedule.wait(batch.batch_id, self._clock())

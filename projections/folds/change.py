@@ -8,11 +8,12 @@ from typing import NamedTuple
 from eventlog import payloads as p
 from eventlog.codec import QuarantineReason, RejectedEntry
 from eventlog.events import Event, EventKey
-from eventlog.lifecycle import CLOSED, ENDED, Cursor, Phase
+from eventlog.lifecycle import CLOSED, ENDED, Phase
 from eventlog.timeline import (
     COMMITTED_FIRST,
     PAID_TYPES,
     Bridge,
+    Cursor,
     Disposition,
     ReplayResult,
     ReplayStep,
@@ -37,7 +38,7 @@ class EvaluationRow(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """The body of an event in `events`, and its disposition (column `verdict`)."""
+    """A stored event."""
 
     body: bytes
     verdict: str
@@ -126,7 +127,7 @@ class Change:
 def fold(
     row: EvaluationRow,
     shard: int,
-    replayed: ReplayResult,
+    walked: ReplayResult,
     *,
     exists: bool,
     totals: AttemptTotals | None = None,
@@ -134,14 +135,14 @@ def fold(
     """Fold a replay into the change it makes to the tables; `totals` are those of the row's attempt."""
     key, batch_id, month, cursor, owner, bridged, head = row
     before = cursor if exists else None
-    change = Change(key, batch_id, month, shard, before, replayed.cursor, owner, bridged, head)
+    change = Change(key, batch_id, month, shard, before, walked.cursor, owner, bridged, head)
     change.totals = totals or change.totals
     change.progress.total = 0 if exists else 1
-    change.progress.bridged = len(replayed.bridges)
-    change.bridges = replayed.bridges
+    change.progress.bridged = len(walked.bridges)
+    change.bridges = walked.bridges
     phase = cursor.phase
     newest = entry_order(head.encode()) if head else NO_ENTRY
-    for step in replayed.steps:
+    for step in walked.steps:
         if step.moved:
             _take(change, step, before=phase)
             phase = step.phase

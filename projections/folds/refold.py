@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from eventlog import lifecycle as life
 from eventlog.codec import Entry, RejectedEntry, decode
 from eventlog.events import Event, EventKey
-from eventlog.lifecycle import Cursor, IllegalTransition, Phase
+from eventlog.lifecycle import IllegalTransition, Phase
 from eventlog.timeline import (
     PAID_TYPES,
     Bridge,
+    Cursor,
     Disposition,
     ReplayResult,
     ReplayStep,

@@ -15,7 +15,8 @@ from eventlog import payloads as p
 from eventlog.codec import decode_body, encode
 from eventlog.events import Event, EventKey
 from eventlog.keys import shard_of
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
 from projections.database.errors import UnstorableData
 from projections.folds.change import Change, EvaluationRow
 from projections.folds.progress import Progress

@@ -14,7 +14,8 @@ from domain.batch_spec import pack
 from domain.ids import FLEET
 from eventlog.codec import decode_body, encode
 from eventlog.events import Event, EventKey
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
 from projections.database.connection import transaction
 from projections.folds.change import EvaluationRow, StoredEvent
 from projections.folds.progress import Progress

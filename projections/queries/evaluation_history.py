@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from eventlog.codec import Entry, decode_body
-from eventlog.lifecycle import Cursor, Phase
-from eventlog.timeline import Disposition
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor, Disposition
 from projections.database.connection import Connection
 from projections.queries.evaluation_records import (
     RecordedBridge,

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from eventlog.codec import Entry
-from eventlog.lifecycle import Cursor
-from eventlog.timeline import Disposition
+from eventlog.timeline import Cursor, Disposition
 from projections.folds.scorecard import Scorecard
 
 

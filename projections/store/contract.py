@@ -12,7 +12,7 @@ from projections.folds.progress import Progress
 
 @dataclass(slots=True)
 class CommitResult:
-    """What one transaction wrote, and the evaluations whose compare-and-set failed."""
+    """The result of a commit."""
 
     lost: set[str] = field(default_factory=set)
     """Evaluations that lost the compare-and-set: nothing of them was written."""
@@ -40,7 +40,7 @@ class ProjectionStore(Protocol):
         """Commit all changes in one transaction; each row moves by compare-and-set on its cursor."""
         ...
 
-    async def quarantine(self, rejected: Sequence[QuarantineRow]) -> int:
+    async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
         """Insert rejected entries idempotently; returns how many were new."""
         ...
 

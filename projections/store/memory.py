@@ -20,7 +20,7 @@ class _Held:
 
 
 class MemoryStore:
-    """`ProjectionStore` without a server."""
+    """`Tables` without a server."""
 
     def __init__(self, clock: Callable[[], float], *, month: date = date(2026, 1, 1)) -> None:
         self.batches: dict[str, date] = {}
@@ -115,8 +115,8 @@ class MemoryStore:
         counted = self.progress.setdefault((change.batch_id, change.shard), Progress())
         counted += progress
 
-    async def quarantine(self, rejected: Sequence[QuarantineRow]) -> int:
-        new = {bad.id: bad for bad in rejected if bad.id not in self.quarantined}
+    async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
+        new = {bad.id: bad for bad in refused if bad.id not in self.quarantined}
         self.quarantined |= new
         return len(new)
 

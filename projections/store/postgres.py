@@ -13,7 +13,8 @@ from typing import Any
 from psycopg_pool import AsyncConnectionPool
 
 from eventlog.events import EventKey
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
 from projections.database.connection import RETRIED, Connection, transaction
 from projections.folds.change import Change, EvaluationRow, EventRow, QuarantineRow, StoredEvent
 from projections.folds.progress import Progress, counters_of
@@ -40,7 +41,7 @@ _length = Struct(">i").pack
 
 
 class PostgresStore:
-    """`ProjectionStore` on a PostgreSQL server."""
+    """`Tables` on a PostgreSQL server."""
 
     def __init__(self, pool: AsyncConnectionPool) -> None:
         self._pool = pool
@@ -86,9 +87,9 @@ class PostgresStore:
             except RETRIED:
                 continue  # rolled back; nothing was written
 
-    async def quarantine(self, rejected: Sequence[QuarantineRow]) -> int:
+    async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
         async with transaction(self._pool) as conn:
-            return await insert_quarantined(conn, rejected)
+            return await insert_quarantined(conn, refused)
 
     async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
         async with transaction(self._pool) as conn:
@@ -120,7 +121,7 @@ async def commit_changes(conn: Connection, changes: Sequence[Change]) -> CommitR
         await copy.write(binary_rows(event for c in winners for event in c.events))
     await _write_scorecards(conn, winners, lost)
     await _insert_bridges(conn, winners)
-    bad = [rejected for change in won for rejected in change.quarantined]
+    bad = [refused for change in won for refused in change.quarantined]
     newly_quarantined = await insert_quarantined(conn, bad)
     progress = await _insert_side_events(conn, won)
     for change in winners:
@@ -186,11 +187,11 @@ async def _insert_bridges(conn: Connection, changes: Sequence[Change]) -> None:
         await conn.execute(query("insert_bridges"), _columns(rows))
 
 
-async def insert_quarantined(conn: Connection, rejected: Sequence[QuarantineRow]) -> int:
+async def insert_quarantined(conn: Connection, refused: Sequence[QuarantineRow]) -> int:
     """Insert rejected entries idempotently in the caller's transaction; returns how many were new."""
-    if not rejected:
+    if not refused:
         return 0
-    cursor = await conn.execute(query("insert_quarantine"), _columns(rejected))
+    cursor = await conn.execute(query("insert_quarantine"), _columns(refused))
     return cursor.rowcount
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from eventlog.codec import Entry, QuarantineReason, RejectedEntry, decode
 from eventlog.keys import shard_of
-from eventlog.lifecycle import Cursor
+from eventlog.timeline import Cursor
 from projections.database.connection import Connection, one_snapshot
 from projections.folds.change import EvaluationRow, EventRow, QuarantineRow, quarantine_row
 from projections.folds.progress import Progress

@@ -77,7 +77,7 @@ class WorkerOptions:
             once=self.once,
             drain=timedelta(seconds=settings.worker_drain),
             timings=Timings(heartbeat=timedelta(seconds=settings.worker_heartbeat_interval)),
-            local_rate_limits=settings.rate_limit_mode is RateLimitMode.PER_WORKER,
+            keeps_lanes_alone=settings.rate_limit_mode is RateLimitMode.PER_WORKER,
         )
 
 

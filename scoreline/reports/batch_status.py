@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import Any
 
-from coordinator.pause_reasons import over
+from coordinator.budget import over
 from projections.queries.batches import BatchSnapshot
 from scoreline.reports.pass_rate import batch_pass_rate
 

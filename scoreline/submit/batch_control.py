@@ -9,7 +9,7 @@ from getpass import getuser
 from rich.console import Console
 
 from coordinator.app import CoordinatorConfig, build
-from coordinator.coordinator import UNAVAILABLE_ERRORS
+from coordinator.coordinator import AWAY
 from coordinator.operations import BatchNotFound, OperationRejected, Operator
 from coordinator.settings import CoordinatorSettings
 from eventlog.redis_streams import RedisEventLog
@@ -80,7 +80,7 @@ async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operat
             raise errors.UnknownBatch(unknown.batch_id) from None  # which names those near it
     except OperationRejected as refused:
         raise CommandError(str(refused)) from refused
-    except UNAVAILABLE_ERRORS as error:
+    except AWAY as error:
         reason = explain(error) or "A server went away meanwhile."
         raise CommandError(f"{reason} The command is idempotent: try again.") from error
     finally:

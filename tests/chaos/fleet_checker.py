@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from psycopg import OperationalError
 from redis.asyncio import Redis
 
-from coordinator.attempt_factory import LOST_LIMIT
+from coordinator.attempts import LOST_LIMIT
 from taskqueue import keys
 from tests.chaos.answering import ANSWER, JUDGEMENT, Books
 from tests.chaos.run import TIMEOUT, Run

@@ -121,6 +121,6 @@ def _arm(point: str, at_call: int) -> None:
         case "after the commit":
             after(PostgresStore, "commit", die)
         case "after the marks":
-            after(RedisEventLog, "publish_marks", die)
+            after(RedisEventLog, "settle", die)
         case _:
             raise ValueError(point)

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from eventlog.events import Event as RealEvent
-from eventlog.lifecycle import Cursor
 from eventlog.log import Append, AppendResult, Mode
 from eventlog.memory import MemoryEventLog
-from eventlog.timeline import replay
+from eventlog.timeline import Cursor, replay
 from tests.builders import EVALUATION, arrive, event, records
 from tests.protocol_model.redis import append
 from tests.protocol_model.rules import EVERY_RULE

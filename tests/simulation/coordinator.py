@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from coordinator.acceptance import accept
-from coordinator.coordinator import UNAVAILABLE_ERRORS, Coordinator, CoordinatorPorts
+from coordinator.coordinator import AWAY, Coordinator, CoordinatorPorts
 from coordinator.operations import OperationRejected, Operator
 from coordinator.settings import CoordinatorSettings
 from coordinator.submission import NewEvaluation
@@ -58,7 +58,7 @@ class Coordinating(Process):
             world.seen["coordinators overlap"] += len(world.going_round) > 1
             try:
                 await coordinator.run_cycle()
-            except UNAVAILABLE_ERRORS as error:
+            except AWAY as error:
                 world.log_line(life.name, f"the round was interrupted: {error}")
             finally:
                 world.going_round.discard(life.name)
@@ -108,7 +108,7 @@ class People(Process):
                     await self._submit(life, submission)
                 for request in [each for each in self.requests if each.at <= now]:
                     await self._ask(operator, request)
-            except UNAVAILABLE_ERRORS as error:
+            except AWAY as error:
                 self.world.log_line(life.name, f"tries again: {error}")
 
     async def _submit(self, life: Life, submission: Submission) -> None:

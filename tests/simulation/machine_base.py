@@ -96,13 +96,13 @@ class MachineBase(RuleBasedStateMachine):
         try:
             return self.run(queue.claim(key, BATCH, attempt=attempt, claim=wanted))
         except AttemptLost as lost:
-            if lost.result is not AppendResult.EPOCH:
+            if lost.answer is not AppendResult.EPOCH:
                 raise
         return self.run(queue.claim(key, BATCH, attempt=attempt, claim=wanted))
 
     def emit_one(self, owner: Owner, step: int) -> None:
         """Record one of the facts that may follow."""
-        words = sorted(TRANSITIONS[owner.owned._cursor.phase])
+        words = sorted(TRANSITIONS[owner.owned._position.phase])
         if not words:
             return
         owner.owned.record(payload(self.pick(words, step)))  # type: ignore[arg-type]  # all of them are facts

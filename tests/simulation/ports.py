@@ -97,12 +97,10 @@ class DistantLog:
         """Return which evaluations are closed."""
         return await self._life.call("closing", partial(self._log.closing, evaluation_ids), LogUnavailable)
 
-    async def publish_marks(self, marks: Sequence[CommitMark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         """Mark how far Postgres is."""
         event = (f"{m.evaluation_id}:{m.attempt}/{m.sequence}{' ended' * m.ended}" for m in marks)
-        await self._life.call(
-            f"publish_marks {' '.join(event)}", partial(self._log.publish_marks, marks), LogUnavailable
-        )
+        await self._life.call(f"settle {' '.join(event)}", partial(self._log.settle, marks), LogUnavailable)
 
     async def now_ms(self) -> int:
         """Return the time."""

@@ -114,7 +114,7 @@ class _Silent:
         self.shards, self.read, self.closing, self.now_ms = log.shards, log.read, log.closing, log.now_ms
         self.committed = log.committed
 
-    async def publish_marks(self, marks: Sequence[CommitMark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         """Print nothing."""
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from eventlog.codec import Entry, RawEntry, read_entry
-from eventlog.lifecycle import Cursor
 from eventlog.log import LogUnavailable
-from eventlog.timeline import replay
+from eventlog.timeline import Cursor, replay
 from projections.database.errors import DatabaseUnavailable
 from storage_worker.consumer import WakeUp, parse_wake_ups
 from storage_worker.gaps import BreakerLimits, GapBreaker, GapPolicy

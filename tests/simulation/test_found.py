@@ -20,9 +20,10 @@ from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, encode
 from eventlog.event_queue import EventQueue
 from eventlog.events import EventKey
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
 from eventlog.log import Append, AppendResponse
 from eventlog.memory import MemoryEventLog
+from eventlog.timeline import Cursor
 from projections.database.errors import DatabaseUnavailable
 from projections.folds.change import Change, EvaluationRow, StoredEvent
 from projections.ledger.batch import NewBatch
@@ -88,11 +89,11 @@ class Behind:
     """A log whose newest entry has not been read yet."""
 
     def __init__(self, log: MemoryEventLog) -> None:
-        self.shards, self.committed, self.closing, self.publish_marks, self.now_ms = (
+        self.shards, self.committed, self.closing, self.settle, self.now_ms = (
             log.shards,
             log.committed,
             log.closing,
-            log.publish_marks,
+            log.settle,
             log.now_ms,
         )
         self._log = log

@@ -115,7 +115,7 @@ def test_acknowledging_before_the_commit():
 class Overtaken(MemoryEventLog):
     """Lets an older mark undo a newer one."""
 
-    async def publish_marks(self, marks: Sequence[CommitMark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         for mark in marks:
             stream = self._alive(mark.evaluation_id)
             stream.committed = (mark.attempt, mark.sequence)

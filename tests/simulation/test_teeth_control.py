@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from coordinator.attempt_factory import Charges
 from coordinator.attempt_opening import AttemptOpener
+from coordinator.attempts import Charges
 from coordinator.coordinator import Coordinator
 from coordinator.reconciler import Reconciler
 from executor.eligible_batches import EligibleBatches
@@ -38,7 +38,7 @@ def test_without_inspection_of_idle_evaluations(monkeypatch):
 
 def test_answers_that_are_not_passed_on(monkeypatch):
     """The next attempt would pay for them again."""
-    monkeypatch.setattr("coordinator.attempt_factory.newest_answer", lambda _logged: (None, 0))
+    monkeypatch.setattr("coordinator.attempts.newest_answer", lambda _logged: (None, 0))
     assert Harm.DOUBLED in harms(Profile.CALM)
 
 
@@ -50,7 +50,7 @@ def test_answers_on_record_that_are_ignored(monkeypatch):
 
 def test_retries_without_a_budget(monkeypatch):
     """A case that always fails would be retried for ever."""
-    monkeypatch.setattr("coordinator.attempt_factory.charges_of", lambda _logged: Charges())
+    monkeypatch.setattr("coordinator.attempts.charges_of", lambda _logged: Charges())
     monkeypatch.setattr(executor, "KINDS", ("transient",) * 9 + ("answer",))
     assert harms(Profile.CALM)
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from eventlog.events import EVENT_ADAPTER, EventKey
-from eventlog.lifecycle import Cursor
+from eventlog.timeline import Cursor
 from projections.folds.scorecard import Scorecard
 from scoreline.reports.replay.gaps import Bridging, OpenGap
 from scoreline.reports.replay.history import Attempt, EvaluationHistory, SourceStatus

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from eventlog import payloads as p
 from eventlog.events import Event
-from eventlog.lifecycle import Cursor
+from eventlog.timeline import Cursor
 from projections.folds.scorecard import Scorecard
 from scoreline.reports.replay.gaps import Bridging, OpenGap
 from scoreline.reports.replay.timeline_entry import (

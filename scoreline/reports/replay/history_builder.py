@@ -11,9 +11,10 @@ from datetime import UTC, datetime, timedelta
 
 from eventlog.codec import Entry, QuarantineReason, RejectedEntry, decode_body
 from eventlog.events import EventKey
-from eventlog.lifecycle import ENDED, Cursor
+from eventlog.lifecycle import ENDED
 from eventlog.timeline import (
     Bridge,
+    Cursor,
     Disposition,
     ReplayResult,
     ReplayStep,

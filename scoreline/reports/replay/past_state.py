@@ -10,14 +10,7 @@ from datetime import datetime
 
 from eventlog import payloads as p
 from eventlog.codec import Entry
-from eventlog.lifecycle import Cursor
-from eventlog.timeline import (
-    Bridge,
-    Disposition,
-    Gap,
-    ReplayStep,
-    replay,
-)
+from eventlog.timeline import Bridge, Cursor, Disposition, Gap, ReplayStep, replay
 from scoreline.reports.replay.gaps import Bridging, open_gap
 from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.history_builder import ending, lines_of

@@ -13,9 +13,9 @@ from datetime import timedelta
 import psycopg
 
 from eventlog import keys
-from eventlog.lifecycle import Cursor
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import LOG_ERRORS, RedisEventLog
+from eventlog.timeline import Cursor
 from projections.database.connection import Connection, connect_read_only
 from projections.database.readiness import check_ready
 from projections.folds.change import EvaluationRow

@@ -8,7 +8,8 @@ from pydantic import TypeAdapter
 from rich.text import Text
 
 from eventlog import payloads as p
-from eventlog.lifecycle import ENDED, Cursor
+from eventlog.lifecycle import ENDED
+from eventlog.timeline import Cursor
 from projections.folds.scorecard import Scorecard
 from scoreline.formatting import counted, excerpt, money, printable, span, stamp
 from scoreline.invocation import typed

@@ -103,7 +103,7 @@ async def test_an_unread_wake_up_is_not_repeated(form):
 async def test_a_wake_up_of_an_expired_stream_does_not_suppress_a_new_one(form):
     """An expired evaluation that is re-appended gets a wake-up."""
     await append(form, event("queued"))
-    await form.log.publish_marks([CommitMark(EVALUATION, 1, 0, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 0, ended=True)])
     await form.let_expire(EVALUATION)
     await append(form, event("queued", attempt=2))
     assert await form.wake_ups(EVALUATION) == [EVALUATION] * 2
@@ -130,7 +130,7 @@ async def test_a_commit_mark_is_the_position_of_postgres(form):
     """Before the first mark nothing is committed; without a stream there is no mark."""
     await append(form, *history("queued provisioning running"))
     assert await form.log.committed([EVALUATION, "unknown"]) == [(0, -1), None]
-    await form.log.publish_marks([CommitMark(EVALUATION, 1, 2, ended=False)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 2, ended=False)])
     assert await form.log.committed([EVALUATION]) == [(1, 2)]
     assert not await form.is_expiring(EVALUATION)
 
@@ -138,25 +138,25 @@ async def test_a_commit_mark_is_the_position_of_postgres(form):
 async def test_a_commit_mark_survives_the_next_attempt(form):
     """A new attempt renews the fence and keeps the mark."""
     await append(form, *history("queued provisioning retrying"))
-    await form.log.publish_marks([CommitMark(EVALUATION, 1, 2, ended=False)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 2, ended=False)])
     await append(form, event("queued:retry", attempt=2))
     assert await form.log.committed([EVALUATION]) == [(1, 2)]
 
 
 @pytest.mark.parametrize("outdated", [0, 2])
 async def test_an_outdated_commit_mark_has_no_effect(form, outdated):
-    """Two workers publish in either order: an older mark must not stop the expiry of an ended stream."""
+    """Two workers settle in either order: an older mark must not stop the expiry of an ended stream."""
     await append(form, *history("queued provisioning running completed"))
-    await form.log.publish_marks([CommitMark(EVALUATION, 1, 3, ended=True)])
-    await form.log.publish_marks([CommitMark(EVALUATION, 1, outdated, ended=False)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, 1, outdated, ended=False)])
     assert await form.log.committed([EVALUATION]) == [(1, 3)]
     assert await form.is_expiring(EVALUATION)
 
 
 async def test_a_commit_mark_without_a_stream_is_ignored(form):
     """Settling an expired evaluation creates no key."""
-    await form.log.publish_marks([CommitMark("unknown", 1, 3, ended=True)])
-    await form.log.publish_marks([])
+    await form.log.settle([CommitMark("unknown", 1, 3, ended=True)])
+    await form.log.settle([])
     assert await form.log.committed(["unknown"]) == [None]
     assert not await form.is_expiring("unknown")
 
@@ -164,7 +164,7 @@ async def test_a_commit_mark_without_a_stream_is_ignored(form):
 async def test_a_stream_that_ended_in_postgres_expires(form):
     """The stream and its fence expire together."""
     await append(form, *history("queued provisioning running completed"))
-    await form.log.publish_marks([CommitMark(EVALUATION, 1, 3, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
     assert await form.is_expiring(EVALUATION)
     await form.let_expire(EVALUATION)
     assert await form.log.committed([EVALUATION]) == [None]
@@ -177,7 +177,7 @@ async def test_a_stream_with_a_higher_attempt_does_not_expire(form, ended_attemp
     """The end of an attempt lets the stream expire only if no higher attempt is open."""
     await append(form, *history("queued failed"))
     await append(form, event("queued:operator", attempt=2))
-    await form.log.publish_marks([CommitMark(EVALUATION, ended_attempt, 1, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, ended_attempt, 1, ended=True)])
     assert await form.is_expiring(EVALUATION) is expires
 
 
@@ -192,7 +192,7 @@ async def test_a_stream_with_a_higher_attempt_does_not_expire(form, ended_attemp
 async def test_a_new_attempt_stops_the_expiry(form, events, mode):
     """An event that opens an attempt in an expiring stream makes the stream persistent."""
     await append(form, *history("queued failed"))
-    await form.log.publish_marks([CommitMark(EVALUATION, 1, 1, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert set(await append(form, *events, mode=mode)) == {OK}
     assert not await form.is_expiring(EVALUATION)
 
@@ -203,7 +203,7 @@ async def test_a_new_attempt_stops_the_expiry(form, events, mode):
 async def test_late_events_do_not_stop_the_expiry(form, late):
     """After a duplicate, a conflict or an event beyond the end, the stream still expires."""
     await append(form, *history("queued failed"))
-    await form.log.publish_marks([CommitMark(EVALUATION, 1, 1, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert OK not in await append(form, late)
     assert await form.is_expiring(EVALUATION)
 

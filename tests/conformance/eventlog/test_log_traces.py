@@ -102,7 +102,7 @@ class Tracer:
                 (reply,) = await self.log.append([await self._call(step)])
                 results, returned = reply.results, [fields_of(entry) for entry in reply.stream]
             case SettleStep(attempt, sequence, ended):
-                await self.log.publish_marks([CommitMark(self.evaluation_id, attempt, sequence, ended)])
+                await self.log.settle([CommitMark(self.evaluation_id, attempt, sequence, ended)])
             case LoseStep():
                 await self.form.lose_everything()
         return await self._snapshot(results, returned)

@@ -84,7 +84,7 @@ async def test_entries_that_are_no_events_do_not_change_the_fence(redis_form):
 async def test_a_plain_stream_expires_with_its_fence(redis_form):
     """Settling creates a fence that expires too, and a later conflict does not stop the expiry."""
     await plainly(redis_form, *history("queued failed"))
-    await redis_form.log.publish_marks([CommitMark(EVALUATION, 1, 1, ended=True)])
+    await redis_form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert await redis_form.is_expiring(EVALUATION)
     assert await append(redis_form, rival("queued", sequence=0)) == [CONFLICT]
     assert await redis_form.is_expiring(EVALUATION)
@@ -93,7 +93,7 @@ async def test_a_plain_stream_expires_with_its_fence(redis_form):
 async def test_a_plain_stream_with_a_higher_attempt_does_not_expire(redis_form):
     """Without a fence the last entry has the newest attempt."""
     await plainly(redis_form, *history("queued failed"), event("queued:operator", attempt=2))
-    await redis_form.log.publish_marks([CommitMark(EVALUATION, 1, 1, ended=True)])
+    await redis_form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert not await redis_form.is_expiring(EVALUATION)
 
 
@@ -175,7 +175,7 @@ async def test_a_fence_of_the_wrong_type_does_not_block_commit_marks(redis_form)
     for each in (bad, good, other):
         await redis_form.log.append([Append(each, records([event("queued", evaluation_id=each)]), "")])
     fence = redis_form.keys_of(bad)[1]
-    for reader in ("closing", "committed", "publish_marks"):
+    for reader in ("closing", "committed", "settle"):
         await redis_form.redis.delete(fence)
         await redis_form.redis.set(fence, "no hash")
         if reader == "closing":
@@ -183,7 +183,7 @@ async def test_a_fence_of_the_wrong_type_does_not_block_commit_marks(redis_form)
         elif reader == "committed":
             assert await redis_form.log.committed([bad, good]) == [(0, -1), (0, -1)]
         else:
-            await redis_form.log.publish_marks(
+            await redis_form.log.settle(
                 [CommitMark(each, 1, 0, ended=False) for each in (bad, good, other)]
             )
             assert await redis_form.log.committed([bad, good, other]) == [(1, 0)] * 3
@@ -293,7 +293,7 @@ async def test_an_unreachable_server_is_unavailable():
     with pytest.raises(LogUnavailable):
         await log.read([EVALUATION], limit=1)
     with pytest.raises(LogUnavailable):
-        await log.publish_marks([CommitMark(EVALUATION, 1, 0, ended=False)])
+        await log.settle([CommitMark(EVALUATION, 1, 0, ended=False)])
     with pytest.raises(LogUnavailable):
         await log.committed([EVALUATION])
     with pytest.raises(LogUnavailable):

@@ -26,7 +26,7 @@ class Killed(BaseException):
 class KilledBeforeMark(RedisEventLog):
     """The log of a worker that is killed after its commit, before it marks the streams."""
 
-    async def publish_marks(self, _marks: Sequence[CommitMark]) -> None:
+    async def settle(self, _marks: Sequence[CommitMark]) -> None:
         raise Killed
 
 
@@ -61,5 +61,5 @@ async def test_a_marked_stream_is_not_stored_again(here: Site) -> None:
         storage = Storage(RedisEventLog(here.redis), PostgresStore(pool), GAP_POLICY)
         await here.append(events)
         await storage.store([EVALUATION])
-        assert await storage.unstored([EVALUATION]) == []
-        assert await storage.unstored([EVALUATION, "unknown"]) == ["unknown"]
+        assert await storage.overlooked([EVALUATION]) == []
+        assert await storage.overlooked([EVALUATION, "unknown"]) == ["unknown"]

@@ -44,7 +44,7 @@ class World:
     """A budget keeper in memory, with its ledger and accounts."""
 
     now: float = 1_000.0
-    grace_is_over: bool = True
+    is_settled: bool = True
     keeper: BudgetKeeper = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class World:
         self.executor_registry = MemoryExecutorRegistry(self.clock)
         self.keeper = BudgetKeeper(
             *(self.ledger, self.accounts, self.executor_registry),
-            grace_is_over=lambda: self.grace_is_over,
+            is_settled=lambda: self.is_settled,
             clock=self.clock,
         )
 
@@ -80,10 +80,10 @@ async def test_calls_of_a_dead_executor_are_recorded_as_spend() -> None:
     world = World()
     await world.keeper.publish(world.batch())
     await world.reserve("a", 3)
-    world.grace_is_over = False
+    world.is_settled = False
     await world.keeper.publish(world.batch())
     assert world.ledger.batches.held["b"].budget.unrecorded_usd == 0
-    world.grace_is_over = True
+    world.is_settled = True
     view = await world.keeper.publish(world.batch())
     assert view
     assert (view.held, view.spent) == (Amount(), Amount(3 * DOLLAR // 10))

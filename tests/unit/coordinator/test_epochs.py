@@ -37,12 +37,12 @@ async def test_a_coordinator_that_has_just_started_waits() -> None:
     """It can't know how old the epoch is, so the grace period passes first."""
     watched = Watched()
     await watched.epochs.refresh()
-    assert not watched.epochs.grace_is_over(KEY)
+    assert not watched.epochs.is_settled(KEY)
     watched.time = 9.9
-    assert not watched.epochs.all_graces_over
+    assert not watched.epochs.all_settled
     watched.time = 10.0
-    assert watched.epochs.grace_is_over(KEY)
-    assert watched.epochs.all_graces_over
+    assert watched.epochs.is_settled(KEY)
+    assert watched.epochs.all_settled
 
 
 async def test_a_further_read_does_not_restart_the_grace_period() -> None:
@@ -50,7 +50,7 @@ async def test_a_further_read_does_not_restart_the_grace_period() -> None:
     watched = Watched()
     for watched.time in (0.0, 5.0, 10.0):
         await watched.epochs.refresh()
-    assert watched.epochs.all_graces_over
+    assert watched.epochs.all_settled
 
 
 async def test_data_loss_restarts_the_grace_period_of_its_shard_only() -> None:
@@ -64,11 +64,11 @@ async def test_data_loss_restarts_the_grace_period_of_its_shard_only() -> None:
     assert await watched.epochs.refresh() == watched.log.now
     assert watched.epochs.of(KEY) == "b"
     assert watched.epochs.of(spared) == "a"
-    assert not watched.epochs.grace_is_over(KEY)
-    assert watched.epochs.grace_is_over(spared)
-    assert not watched.epochs.all_graces_over
+    assert not watched.epochs.is_settled(KEY)
+    assert watched.epochs.is_settled(spared)
+    assert not watched.epochs.all_settled
     watched.time = 30.0
-    assert watched.epochs.all_graces_over
+    assert watched.epochs.all_settled
 
 
 async def test_returned_epochs_do_not_change_afterwards() -> None:
@@ -89,7 +89,7 @@ async def test_the_grace_period_ends_when_known_executors_confirm_the_epoch() ->
         await watched.epochs.refresh()
     watched.log.now = ["a-2"] * 4
     await watched.epochs.refresh()
-    assert not watched.epochs.all_graces_over
+    assert not watched.epochs.all_settled
     await watched.executor_registry.heartbeat(ExecutorInstance("i-1", "one", epochs=("a-2",) * 4))
     await watched.epochs.refresh()
-    assert watched.epochs.all_graces_over
+    assert watched.epochs.all_settled

@@ -51,14 +51,14 @@ def test_ended_unpublished_and_unapplied_evaluations_wait(
 
 def test_attempts_of_an_old_epoch_open_only_after_the_grace_period() -> None:
     """An owner may be re-appending its attempt, with an answer that was paid for."""
-    assert all(view.grace_is_over for view in views_with(OPENS) if view.published is Published.OLD_EPOCH)
+    assert all(view.is_settled for view in views_with(OPENS) if view.published is Published.OLD_EPOCH)
 
 
 def test_attempts_of_the_current_epoch_open_without_grace_period() -> None:
     """None of its writes can have been lost: a coordinator that has just started need not wait."""
     current = [view for view in EVERY_VIEW if view.published is Published.CURRENT_EPOCH]
     for view in current:
-        assert reconcile(replace(view, grace_is_over=False)) is reconcile(replace(view, grace_is_over=True))
+        assert reconcile(replace(view, is_settled=False)) is reconcile(replace(view, is_settled=True))
 
 
 def test_an_attempt_with_a_live_owner_waits() -> None:
@@ -78,7 +78,7 @@ def test_a_requested_retry_opens() -> None:
     due = [
         view
         for view in EVERY_VIEW
-        if view.phase is Phase.RETRYING and view.grace_is_over and not view.is_ahead
+        if view.phase is Phase.RETRYING and view.is_settled and not view.is_ahead
     ]
     assert {reconcile(view) for view in due if view.published is not Published.NEVER} == {
         ReconcileAction.RETRY
@@ -109,7 +109,7 @@ def test_a_task_is_enqueued_only_if_the_queue_is_drained() -> None:
 
 def test_no_evaluation_waits_for_ever() -> None:
     """Once all is applied, settled and drained, only ended, unpublished and owned evaluations wait."""
-    at_rest = [view for view in EVERY_VIEW if not view.is_ahead and view.grace_is_over and view.is_drained]
+    at_rest = [view for view in EVERY_VIEW if not view.is_ahead and view.is_settled and view.is_drained]
     for view in at_rest:
         if reconcile(view) is ReconcileAction.WAIT:
             assert view.phase in ENDED or view.published is Published.NEVER or view.owner is Owner.ALIVE
@@ -119,7 +119,7 @@ def test_the_grace_period_only_delays_the_action() -> None:
     """An attempt that opens after it has waited until then."""
     for view in views_with(OPENS):
         if view.published is Published.OLD_EPOCH:
-            assert reconcile(replace(view, grace_is_over=False)) is ReconcileAction.WAIT
+            assert reconcile(replace(view, is_settled=False)) is ReconcileAction.WAIT
 
 
 QUEUED = EvaluationView(Phase.QUEUED, Published.CURRENT_EPOCH)
@@ -142,7 +142,7 @@ EXAMPLES = [
     ),
     (
         "Redis lost its data, within the grace period",
-        replace(LOST_CLAIM, grace_is_over=False),
+        replace(LOST_CLAIM, is_settled=False),
         ReconcileAction.WAIT,
     ),
     (

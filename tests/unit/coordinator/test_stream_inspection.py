@@ -8,7 +8,8 @@ from coordinator.reconcile_decision import Owner, Published
 from coordinator.stream_inspection import StreamInspection, inspect_stream
 from eventlog import payloads as p
 from eventlog.codec import RawEntry
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
 from projections.folds.change import EvaluationRow
 from projections.ledger.contract import EvaluationState
 from tests.builders import BATCH, EVALUATION, FIRST_ARRIVAL_MS, event, history, raw_entry, wire
@@ -30,7 +31,7 @@ def owner(one: StreamInspection, *, live: tuple[str, ...] = ("executor-1",), aft
         live,
         now_ms=CLAIMED_AT + int(after * 1000),
         allowed=ALLOWED,
-        grace_is_over=True,
+        is_settled=True,
         is_drained=False,
     )
     return view.owner
@@ -117,7 +118,7 @@ def test_the_view_contains_phase_and_owner_of_the_row() -> None:
     """Both are those of the row in Postgres."""
     row = EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), Cursor(1, 2, Phase.RUNNING), "executor-1")
     one = inspect_stream(EvaluationState(row, "now", published=True), [], epoch="now")
-    view = one.view((), now_ms=0, allowed=ALLOWED, grace_is_over=False, is_drained=True)
-    assert (view.phase, view.claimed_in_row, view.grace_is_over, view.is_drained) == (
+    view = one.view((), now_ms=0, allowed=ALLOWED, is_settled=False, is_drained=True)
+    assert (view.phase, view.claimed_in_row, view.is_settled, view.is_drained) == (
         Phase.RUNNING, True, False, True,
     )  # fmt: skip

@@ -198,7 +198,7 @@ async def test_an_owner_loses_a_fenced_attempt(log, queue):
     record(owned, "provisioning")
     with pytest.raises(AttemptLost) as lost:
         await owned.acknowledged()
-    assert (lost.value.result, lost.value.attempt) == (AppendResult.FENCED, 1)
+    assert (lost.value.answer, lost.value.attempt) == (AppendResult.FENCED, 1)
     with pytest.raises(AttemptLost):
         record(owned, "running")
     assert await log.keys(EVALUATION) == [(1, 0), (2, 0)]
@@ -213,7 +213,7 @@ async def test_an_owner_loses_an_attempt_with_a_conflict(log, queue):
     record(owned, "provisioning running")
     with pytest.raises(AttemptLost) as lost:
         await owned.acknowledged()
-    assert lost.value.result is AppendResult.CONFLICT
+    assert lost.value.answer is AppendResult.CONFLICT
     assert list(queue.outbox) == []
 
 

@@ -82,7 +82,7 @@ async def test_a_claim_that_never_arrived_before_a_restart_is_dropped(log, queue
     log.memory.restart()
     with pytest.raises(AttemptLost) as lost:
         await claim(queue)
-    assert lost.value.result is AppendResult.EPOCH
+    assert lost.value.answer is AppendResult.EPOCH
     assert await log.keys(EVALUATION) == [(1, 0)]
 
 
@@ -94,7 +94,7 @@ async def test_exactly_one_of_many_claimants_is_the_owner(log):
         claims = [claim(queue, by=f"executor-{number}") for number in range(10)]
         results = await asyncio.gather(*claims, return_exceptions=True)
     owners = [result for result in results if isinstance(result, Claimed)]
-    refusals = [result.result for result in results if isinstance(result, AttemptLost)]
+    refusals = [result.answer for result in results if isinstance(result, AttemptLost)]
     assert (len(owners), refusals) == (1, [AppendResult.CONFLICT] * 9)
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
 
@@ -103,7 +103,7 @@ async def test_an_attempt_that_is_not_open_cannot_be_claimed(log, queue):
     """A task whose attempt has no opening is dropped, and the queue keeps nothing of it."""
     with pytest.raises(AttemptLost) as lost:
         await claim(queue)
-    assert lost.value.result is AppendResult.FENCED
+    assert lost.value.answer is AppendResult.FENCED
     assert (list(queue.outbox), queue.outbox.bytes) == ([], 0)
 
 
@@ -115,7 +115,7 @@ async def test_a_claim_after_data_loss_is_dropped_and_tails_are_re_appended(log,
     await publish(log)
     with pytest.raises(AttemptLost) as lost:
         await claim(queue, by="executor-2")
-    assert lost.value.result is AppendResult.EPOCH
+    assert lost.value.answer is AppendResult.EPOCH
     await mine.attempt.acknowledged()
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
 
@@ -221,10 +221,10 @@ async def test_a_tail_is_released_once_postgres_has_it(log, queue):
     await completed(log, queue)
     await queue.release_committed()
     assert len(list(queue.outbox)) == 1
-    await log.memory.publish_marks([CommitMark(EVALUATION, 1, 2, ended=False)])
+    await log.memory.settle([CommitMark(EVALUATION, 1, 2, ended=False)])
     await queue.release_committed()
     assert len(list(queue.outbox)) == 1
-    await log.memory.publish_marks([CommitMark(EVALUATION, 1, 3, ended=True)])
+    await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
     await queue.release_committed()
     assert (list(queue.outbox), queue.outbox.bytes) == ([], 0)
 
@@ -232,7 +232,7 @@ async def test_a_tail_is_released_once_postgres_has_it(log, queue):
 async def test_an_expired_stream_releases_its_tail(log, queue):
     """Streams expire only after Postgres has them, so within an epoch a missing stream is a stored one."""
     await completed(log, queue)
-    await log.memory.publish_marks([CommitMark(EVALUATION, 1, 3, ended=True)])
+    await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
     log.clock_ms += EXPIRY_SECONDS * 1000
     await queue.release_committed()
     assert list(queue.outbox) == []
@@ -260,7 +260,7 @@ async def test_data_loss_during_a_release_pass_releases_nothing():
     async with started(log) as queue:
         await completed(log, queue)
         (buffer,) = queue.outbox
-        await log.memory.publish_marks([CommitMark(EVALUATION, 1, 3, ended=True)])
+        await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
         log.clock_ms += EXPIRY_SECONDS * 1000
         log.after_committed = lose_and_put_back
         await queue.release_committed()
@@ -273,7 +273,7 @@ async def test_a_superseded_attempt_is_released_without_a_closing_event(log, que
     await publish(log)
     await claim(queue)
     await publish(log, attempt=2)
-    await log.memory.publish_marks([CommitMark(EVALUATION, 2, 0, ended=False)])
+    await log.memory.settle([CommitMark(EVALUATION, 2, 0, ended=False)])
     await queue.release_committed()
     assert list(queue.outbox) == []
 
@@ -283,7 +283,7 @@ async def test_the_release_loop_runs_periodically(log):
     settings = type(QUICK)(linger=0.0, release_interval=0.005)
     async with started(log, settings) as queue:
         await completed(log, queue)
-        await log.memory.publish_marks([CommitMark(EVALUATION, 1, 3, ended=True)])
+        await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
         await until(lambda: not list(queue.outbox))
 
 

@@ -19,8 +19,8 @@ from eventlog import payloads as p
 from eventlog import states
 from eventlog.events import EVENT_CLASSES, Event
 from eventlog.lifecycle import (
+    AttemptPosition,
     Command,
-    Cursor,
     Decision,
     OpenAttempt,
     Phase,
@@ -54,7 +54,7 @@ class CommandOnState:
 
     def then(self, word: str, *, attempt: int, sequence: int) -> None:
         """`decide` returns this event, and `evolve` accepts it."""
-        decision = decide(cursor_of(self.state), self.command)
+        decision = decide(position_of(self.state), self.command)
         assert (decision.after.attempt, decision.after.sequence) == (attempt, sequence)
         assert decision.payload == payload(word)
         following = states.evolve(self.state, event(decision.payload, attempt=attempt, sequence=sequence))
@@ -63,7 +63,7 @@ class CommandOnState:
     def is_refused(self) -> None:
         """`decide` raises an error that carries the state which refused the command."""
         with pytest.raises(life.IllegalTransition) as refusal:
-            decide(cursor_of(self.state), self.command)
+            decide(position_of(self.state), self.command)
         assert refusal.value.phase == states.phase_of(self.state)
 
 
@@ -75,9 +75,9 @@ def replayed(events: list[Event], state: states.State | None = None) -> states.S
     return state
 
 
-def cursor_of(state: states.State) -> Cursor:
+def position_of(state: states.State) -> AttemptPosition:
     """Return the phase, attempt and sequence of a state, which is all that `decide` needs."""
-    return Cursor(state.attempt, state.sequence, states.phase_of(state))
+    return AttemptPosition(states.phase_of(state), state.attempt, state.sequence)
 
 
 def record(word: str) -> RecordProgress:
@@ -260,13 +260,13 @@ def test_an_attempt_accepts_exactly_the_events_of_the_table(phase, event_type):
         expected = leads_to(phase, event_type)
         assert life.advance(Phase(phase), event_type, sequence=following.sequence) == expected
         assert states.phase_of(states.evolve(state, following)) == expected
-        after = Cursor(*following.key, Phase(expected))
-        assert decide(cursor_of(state), record(event_type)) == Decision(after, following.data)
+        after = AttemptPosition(Phase(expected), *following.key)
+        assert decide(position_of(state), record(event_type)) == Decision(after, following.data)
     else:
         with pytest.raises(life.IllegalTransition):
             life.advance(Phase(phase), event_type, sequence=following.sequence)
         with pytest.raises(life.IllegalTransition):
-            decide(cursor_of(state), record(event_type))
+            decide(position_of(state), record(event_type))
         if phase != "unopened":  # there the next event is an opening: see the next test
             with pytest.raises(life.IllegalTransition):
                 states.evolve(state, following)
@@ -281,8 +281,8 @@ def test_a_higher_attempt_opens_exactly_where_the_table_allows(phase, word):
         expected = leads_to(phase, word)
         assert life.reopen(Phase(phase), opening.data, sequence=0) == expected
         assert states.phase_of(states.evolve(state, opening)) == expected
-        after = Cursor(*opening.key, Phase(expected))
-        assert decide(cursor_of(state), open_with(word)) == Decision(after, opening.data)
+        after = AttemptPosition(Phase(expected), *opening.key)
+        assert decide(position_of(state), open_with(word)) == Decision(after, opening.data)
     else:
         with pytest.raises(life.IllegalTransition):
             life.reopen(Phase(phase), opening.data, sequence=0)

@@ -5,14 +5,8 @@ import pytest
 from eventlog import payloads as p
 from eventlog.codec import Entry, readable_entries
 from eventlog.events import Event
-from eventlog.lifecycle import Cursor, Phase
-from eventlog.timeline import (
-    Disposition,
-    ReplayResult,
-    first_of_each_key,
-    missing_ranges,
-    replay,
-)
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor, Disposition, ReplayResult, first_of_each_key, missing_ranges, replay
 from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, arrive, event, history
 from tests.unit.eventlog.timeline_model import UNREAD
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from eventlog import lifecycle as life
 from eventlog.codec import Entry
 from eventlog.events import EventKey
-from eventlog.lifecycle import Cursor
-from eventlog.timeline import PAID_TYPES, Disposition, ReplayResult, replay
+from eventlog.timeline import PAID_TYPES, Cursor, Disposition, ReplayResult, replay
 
 CLOSED = {"completed", "retrying", "failed", "timed_out", "cancelled"}
 FINAL = {"completed", "cancelled"}

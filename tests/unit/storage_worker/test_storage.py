@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
 from eventlog.log import EXPIRY_SECONDS, Append
+from eventlog.timeline import Cursor
 from storage_worker.consumer import parse_wake_ups
 from storage_worker.gaps import BreakerLimits, GapBreaker
 from tests.builders import EVALUATION, event, history, records

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
 from eventlog.log import Append, LogUnavailable
+from eventlog.timeline import Cursor
 from projections.database.errors import DatabaseUnavailable, UnstorableData
 from projections.folds.change import Change, EvaluationRow
 from projections.store.contract import CommitResult
@@ -178,7 +179,7 @@ class Faulty:
         return call
 
 
-CALLS = [("log", call) for call in ("now_ms", "read", "publish_marks")]
+CALLS = [("log", call) for call in ("now_ms", "read", "settle")]
 CALLS += [("tables", call) for call in ("rows", "months", "stored", "commit", "quarantine")]
 
 

@@ -109,8 +109,8 @@ class SteppedLog:
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
         return await self.log.closing(evaluation_ids)
 
-    async def publish_marks(self, marks: Sequence[CommitMark]) -> None:
-        await self.log.publish_marks(marks)
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
+        await self.log.settle(marks)
 
     async def now_ms(self) -> int:
         return await self.log.now_ms()

@@ -7,7 +7,8 @@ import pytest
 from eventlog import payloads as p
 from eventlog.codec import RawEntry, encode
 from eventlog.events import Event, EventKey
-from eventlog.lifecycle import OPENINGS, Cursor, Phase
+from eventlog.lifecycle import OPENINGS, Phase
+from eventlog.timeline import Cursor
 from projections.folds.change import EvaluationRow, StoredEvent
 from storage_worker import stream_diff
 from storage_worker.stream_diff import Resolution, diff_stream, resolve

@@ -8,7 +8,8 @@ import pytest
 from domain.batch_spec import pack
 from eventlog import payloads as p
 from eventlog.clock import utc_now
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
 from projections.database.errors import UnstorableData
 from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress

@@ -8,8 +8,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from eventlog.events import Event
-from eventlog.lifecycle import Cursor
-from eventlog.timeline import replay
+from eventlog.timeline import Cursor, replay
 from projections.folds.change import Change, EvaluationRow, QuarantineRow, fold
 from projections.folds.progress import Progress
 from projections.folds.scorecard import Scorecard

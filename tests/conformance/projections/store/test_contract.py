@@ -10,7 +10,8 @@ from psycopg import AsyncConnection
 from eventlog import payloads as p
 from eventlog.codec import QuarantineReason, RejectedEntry, encode
 from eventlog.keys import DEFAULT_SHARDS
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
 from projections.database.connection import make_pool
 from projections.database.errors import UnstorableData
 from projections.database.readiness import prepare

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from coordinator import opening_decisions
-from coordinator.attempt_factory import AttemptFactory
+from coordinator import decisions
+from coordinator.attempts import AttemptFactory
 from coordinator.provider_batches.canceller import cancellable_queues
 from coordinator.provider_batches.provider import NotProcessed
 from coordinator.provider_batches.requests import is_asked_in
@@ -15,8 +15,9 @@ from domain.ids import evaluation_id
 from domain.retry_policy import MOVED, RATE_LIMITED, SHUTDOWN
 from eventlog import payloads as p
 from eventlog.codec import encode, make_event
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
 from eventlog.log import EXPIRY_SECONDS, Append, AppendResult, EncodedEvent, Mode
+from eventlog.timeline import Cursor
 from projections.folds.change import EvaluationRow
 from projections.ledger.contract import EvaluationState
 from taskqueue.executor_registry import ExecutorInstance
@@ -261,7 +262,7 @@ def test_only_withdrawn_attempts_open_for_a_provider(kind: str, spec: BatchSpec,
     key = evaluation_id(B, 1)
     fault = p.Retrying(error=p.ErrorDetail(kind=kind), retry_at=START)
     events = history("queued provisioning retrying", evaluation_id=key, retrying=fault)
-    decide = opening_decisions.try_again(
+    decide = decisions.try_again(
         lambda _: AttemptFactory("coordinator", START, "epoch"),
         {key: 1},
         reason=p.OpeningReason.RETRY,

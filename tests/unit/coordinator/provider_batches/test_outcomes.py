@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.attempt_factory import AttemptFactory
+from coordinator.attempts import AttemptFactory
 from coordinator.provider_batches.outcomes import CollectionRun, record
 from coordinator.provider_batches.provider import Errored, NotProcessed
 from domain.batch_spec import BatchFallback
 from domain.ids import evaluation_id
 from eventlog import payloads as p
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
 from projections.folds.change import EvaluationRow
 from projections.ledger.contract import EvaluationState
 from projections.ledger.provider_batches import ProviderBatch

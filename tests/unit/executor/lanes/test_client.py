@@ -262,7 +262,7 @@ async def test_an_outage_of_the_lanes_is_waited_out():
 async def test_an_executor_alone_keeps_to_its_share():
     """With two live executors, each may call half as often."""
     harness, _ = harness_with(MODEL, model=LaneUse("model", LanePolicy(rpm=120)))
-    harness.settings = replace(SETTINGS, local_rate_limits=True)
+    harness.settings = replace(SETTINGS, keeps_lanes_alone=True)
     await filled(harness, BATCH, 200)
     async with harness.executor(), harness.executor():
         harness.target.asked.clear()

@@ -95,11 +95,11 @@ def test_adaptive_concurrency_decreases_on_429_and_increases_on_success():
     lane = Lane()
     lane.asks(8)
     begun = lane.view.concurrency
-    lane.later(1).settles(CallOutcome.RATE_LIMITED, age=1.0)
+    lane.later(1).settles(CallOutcome.RATE_LIMITED, age=1.0, retry_after=1.0)
     assert lane.view.concurrency == begun / 2
     for _ in range(20):
         lane.later(60).asks(1)
-        lane.later(1).settles(CallOutcome.RATE_LIMITED, age=1.0)
+        lane.later(1).settles(CallOutcome.RATE_LIMITED, age=1.0, retry_after=1.0)
     assert lane.view.concurrency == 1
     for _ in range(20):
         lane.later(60).asks(1)

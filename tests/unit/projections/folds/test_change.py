@@ -7,8 +7,8 @@ import pytest
 from eventlog import payloads as p
 from eventlog.codec import QuarantineReason, RejectedEntry, encode
 from eventlog.events import Event
-from eventlog.lifecycle import Cursor, Phase
-from eventlog.timeline import replay
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor, replay
 from projections.folds.change import Change, EvaluationRow, fold, quarantine_row
 from tests.builders import BATCH, CASE, EVALUATION, FIRST_ARRIVAL_MS, arrive, event, history
 

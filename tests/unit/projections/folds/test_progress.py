@@ -9,8 +9,8 @@ import pytest
 
 from eventlog import payloads as p
 from eventlog.events import Event
-from eventlog.lifecycle import Cursor, Phase
-from eventlog.timeline import replay
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor, replay
 from projections.folds.progress import Progress
 from projections.folds.scorecard import scorecard
 from tests.builders import arrive, event, history

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from eventlog.events import Event
-from eventlog.lifecycle import Cursor
-from eventlog.timeline import Disposition
+from eventlog.timeline import Cursor, Disposition
 from projections.folds.change import EvaluationRow, EventRow
 from projections.folds.progress import Progress
 from projections.folds.refold import RefoldResult, refold

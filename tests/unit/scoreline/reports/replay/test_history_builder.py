@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from eventlog import payloads as p
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
 from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.timeline_entry import EntryDisposition

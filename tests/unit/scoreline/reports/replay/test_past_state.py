@@ -8,7 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from eventlog.lifecycle import Cursor, Phase
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
 from scoreline.reports.replay.moment import parse_moment
 from scoreline.reports.replay.past_state import cut
 from scoreline.reports.replay.timeline_entry import EntryDisposition

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from coordinator.pause_reasons import Streak, budget_words, dollars, more, over, overspent, permanent_streak
+from coordinator.budget import Streak, budget_words, dollars, more, over, overspent, permanent_streak
 from projections.folds.progress import Progress
 from projections.ledger.batch import Budget
 from projections.ledger.contract import FailedEvaluation

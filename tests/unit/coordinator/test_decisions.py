@@ -4,10 +4,11 @@ from datetime import date
 
 import pytest
 
-from coordinator import opening_decisions
-from coordinator.attempt_factory import AttemptFactory, Logged
+from coordinator import decisions
+from coordinator.attempts import AttemptFactory, Logged
 from eventlog import payloads as p
-from eventlog.lifecycle import ENDED, SETTLED, Cursor, Phase
+from eventlog.lifecycle import ENDED, SETTLED, Phase
+from eventlog.timeline import Cursor
 from projections.folds.change import EvaluationRow
 from projections.ledger.contract import AttemptOpening, Decide, EvaluationState
 from tests.builders import BATCH, EVALUATION, START, history
@@ -27,10 +28,10 @@ def decided(decide: Decide, phase: Phase, *, attempt: int = 1) -> AttemptOpening
     return decide(EvaluationState(row, "epoch", published=True), KNOWN)
 
 
-TRY_AGAIN = opening_decisions.try_again(factory, {EVALUATION: 1}, reason=p.OpeningReason.LOST, retries=3)
-REOPEN = opening_decisions.reopen(factory, retries=3)
-END = opening_decisions.end(factory, ENDING)
-GIVE_UP = opening_decisions.give_up(factory, {EVALUATION: FAULT})
+TRY_AGAIN = decisions.try_again(factory, {EVALUATION: 1}, reason=p.OpeningReason.LOST, retries=3)
+REOPEN = decisions.reopen(factory, retries=3)
+END = decisions.end(factory, ENDING)
+GIVE_UP = decisions.give_up(factory, {EVALUATION: FAULT})
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -79,7 +80,7 @@ def test_giving_up_records_the_error() -> None:
 
 def test_an_evaluation_that_waits_for_its_group_gets_no_epoch() -> None:
     """It is reopened, and not published before its predecessors have ended."""
-    waiting = decided(opening_decisions.reopen(factory, retries=3, waiting={EVALUATION}), Phase.FAILED)
+    waiting = decided(decisions.reopen(factory, retries=3, waiting={EVALUATION}), Phase.FAILED)
     at_once = decided(REOPEN, Phase.FAILED)
     assert waiting is not None
     assert at_once is not None

@@ -1,15 +1,15 @@
--- Publish commit marks: how far Postgres has each evaluation; streams of ended evaluations expire.
+-- Record how far Postgres has come, and let what has ended there expire.
 --
 -- KEYS  the shard's wake-up stream, which shares its slot with all the shard's keys
--- ARGV  prefix of the streams, prefix of the append states, seconds to live,
+-- ARGV  prefix of the streams, prefix of the fences, seconds to live,
 --       a JSON array of {id, attempt, sequence, ended}
 --
--- A stream with a higher attempt does not expire; one that is opened later persists the stream (append.lua).
+-- A higher attempt in the stream keeps it alive; one opened later makes it last again, here or in append.lua.
 -- Marks of two workers may overtake each other: one that is behind the known mark is ignored.
 
 local streams, fences, ttl = ARGV[1], ARGV[2], ARGV[3]
 
--- Plain XADDs write no append state; the last entry then names the newest attempt.
+-- Plain XADDs leave no fence; the last entry then names the newest attempt.
 local function newest_attempt(stream, fence)
   local newest = redis.call('HGET', fence, 'newest')
   if newest then return tonumber(newest) end

@@ -1,8 +1,4 @@
-"""The reasons of an automatic pause: a spent budget, or consecutive permanent failures. Pure.
-
-`coordinator/auto_pause.py` pauses a batch as soon as `overspent` or `permanent_streak` returns a reason,
-which is stored with the batch. `batch status` prints it, with the flags (`more`) that let the batch resume.
-"""
+"""The reasons of an automatic pause: a spent budget, or a streak of permanent failures. Pure."""
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
@@ -14,8 +10,8 @@ from projections.ledger.batch import Budget
 from projections.ledger.contract import FailedEvaluation
 
 Figure = TypeVar("Figure", Decimal, int)
-MIN_AMOUNT = Decimal("0.000000001")
-"""The least that an account reserves for a call, where its cost is unknown: nothing to print."""
+MEANINGLESS = Decimal("0.000000001")
+"""The smallest amount an account can need: a call of unknown cost."""
 LONGEST_REASON = 300
 READ_FACTOR = 10
 """Failures read for each one needed: some evaluations failed without a call and don't count."""
@@ -51,7 +47,7 @@ def _is_spent(limit: Figure | None, spent: Figure, needed: Figure) -> bool:
 
 
 def _next_cost(budget: Budget) -> str:
-    known = budget.next_usd > MIN_AMOUNT
+    known = budget.next_usd > MEANINGLESS
     return f", the next call may cost up to {dollars(budget.next_usd)}" if known else ""
 
 

@@ -1,19 +1,13 @@
-"""Decisions whether an evaluation's next attempt opens, and with which events. Pure.
+"""Decisions on the next attempt, taken with the row locked and all events read. Pure.
 
-    try_again   a retry is due, or the owner was lost (reconciler)      → the next attempt, or the end
-    reopen      an operator retries a failed or timed-out evaluation    → the next attempt
-    end         its batch was cancelled or has expired                  → an attempt that ends at sequence 0
-    give_up     it can't be run                                         → an attempt that fails at once
-
-Each function returns a `Decide`, which the ledger calls inside its transaction with the locked row and all
-events of the evaluation (compare-and-set): None where the row has changed since the caller read it. The
-events themselves are made by `attempt_factory.py`.
+Each function here returns a `Decide` that the ledger calls inside its transaction (compare-and-set): it
+decides by the locked row, whatever has changed since the caller read it.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from coordinator.attempt_factory import PROVIDER_BATCH, AttemptFactory, Ending, Logged
+from coordinator.attempts import PROVIDER_BATCH, AttemptFactory, Ending, Logged
 from domain.retry_policy import MOVED
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, SETTLED

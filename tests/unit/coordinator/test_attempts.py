@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.attempt_factory import (
+from coordinator.attempts import (
     LOST_LIMIT,
     AttemptFactory,
     Charges,
@@ -22,7 +22,7 @@ from domain.retry_policy import MOVED, RATE_LIMITED, SHUTDOWN, UNCHARGED_KINDS
 from eventlog import payloads as p
 from eventlog import states
 from eventlog.events import Event
-from eventlog.lifecycle import Cursor
+from eventlog.timeline import Cursor
 from projections.folds.change import EvaluationRow
 from tests.builders import BATCH, CASE, EVALUATION, START, history
 
