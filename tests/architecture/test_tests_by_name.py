@@ -63,8 +63,6 @@ scoreline/local/embedded: locks server server_spec status valkey wheels
 scoreline/local/observe: run unordered_writer workload
 scoreline/observability: metrics span_files thresholds
 scoreline/observability/alerts: definition promql rules
-scoreline/provider_sim: anthropic_requests batch_requests control faults http_messages models
-scoreline/provider_sim: openai_requests replies routes run schemas settings simulator stats
 scoreline/reports: batch_view budgets checks compare_text export_file export_parquet labels
 scoreline/reports: provider_batches quarantine rendered_prompt report_text sandbox_report screen table
 scoreline/reports/audit: unfinished

@@ -1,32 +1,16 @@
-"""The simulator's connections, its faults at the socket, and its control endpoints."""
+"""The simulator's connections, and its faults at the socket."""
 
 import asyncio
 import json
-import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx2
 import pytest
 
 from scoreline.provider_sim.message_batches import PATH as BATCHES
 from scoreline.provider_sim.simulator import Simulator
+from tests.integration.scoreline.provider_sim.http_client import ASK, HEADERS, asking
 from tests.provider import provider
 from tests.waiting import until
-
-HEADERS = {"x-api-key": "sim", "anthropic-version": "2023-06-01"}
-ASK: dict[str, Any] = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}]}
-
-
-@asynccontextmanager
-async def asking(**settings: object) -> AsyncIterator[tuple[Simulator, httpx2.AsyncClient]]:
-    async with (
-        provider(**settings) as sim,
-        httpx2.AsyncClient(base_url=sim.base_url, headers=HEADERS, timeout=30) as client,
-    ):
-        yield sim, client
 
 
 def raw(body: object) -> bytes:
@@ -116,22 +100,6 @@ async def test_half_of_the_reply_comes_before_the_reset():
     assert part == b'{"id":"msg'
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/v1/messages", 404),
-        ("POST", "/nowhere", 404),
-        ("GET", f"{BATCHES}/none", 404),
-        ("PUT", BATCHES, 404),
-    ],
-)
-async def test_an_unknown_path_is_not_found(method, path, status):
-    """The error has the API's format."""
-    async with asking() as (_, client):
-        reply = await client.request(method, path)
-    assert (reply.status_code, reply.json()["error"]["type"]) == (status, "not_found_error")
-
-
 async def test_a_body_too_large_is_refused_after_it_was_read():
     """The sender can read the reason; bodies that are not JSON are refused, too."""
     async with asking() as (_, client):
@@ -145,38 +113,6 @@ async def test_a_body_too_large_is_refused_after_it_was_read():
     assert (batch.status_code, batch.json()["error"]["type"]) == (400, "invalid_request_error")
 
 
-async def test_settings_and_counts_are_there_while_it_runs():
-    """HTTP requests read, change and reset them; an unknown name changes nothing."""
-    async with asking(keys=["sim"]) as (sim, client):
-        assert (await client.post("/_sim/settings", json={"mode": "text", "text": "New."})).json()[
-            "text"
-        ] == "New."
-        assert (await client.post("/v1/messages", json=ASK)).json()["content"][0]["text"] == "New."
-        assert (await client.post("/_sim/settings", json={"mood": "good"})).status_code == 400
-        assert (await client.get("/_sim/settings")).json()["keys"] == 1
-        stats = (await client.get("/_sim/stats")).json()
-        assert (stats["calls"], stats["admitted"]) == ({"/v1/messages": {"200": 1}}, 1)
-        await client.post("/_sim/reset")
-        assert (await client.get("/_sim/stats")).json()["calls"] == {}
-        assert sim.settings.answers.text == "New."
-
-
-async def test_an_outage_breaks_current_and_new_requests():
-    """It lasts until it is switched off; the control endpoints stay available."""
-    async with asking(latency=1_000) as (sim, client):
-        under_way = asyncio.create_task(client.post("/v1/messages", json=ASK))
-        await until(lambda: sim.stats.in_flight == 1)
-        assert (await client.post("/_sim/outage", json={"seconds": 1_000})).status_code == 200
-        with pytest.raises(httpx2.TransportError):
-            await under_way
-        with pytest.raises(httpx2.TransportError):
-            await client.post("/v1/messages", json=ASK)
-        await client.post("/_sim/settings", json={"latency": 0})
-        await client.post("/_sim/outage", json={"seconds": 0})
-        assert (await client.post("/v1/messages", json=ASK)).status_code == 200
-        assert (sim.stats.in_flight, sim.stats.of("any", "outage")) == (0, 1)
-
-
 async def test_a_large_batch_goes_through_a_file():
     """A batch has five thousand requests of a kilobyte each, and as many results."""
     body = {**ASK, "messages": [{"role": "user", "content": "x" * 1_000}]}
@@ -186,37 +122,3 @@ async def test_a_large_batch_goes_through_a_file():
         assert batch["request_counts"]["succeeded"] == 5_000
         lines = (await client.get(f"{BATCHES}/{batch['id']}/results")).text.splitlines()
     assert {json.loads(line)["custom_id"] for line in lines} == {f"c{i}" for i in range(5_000)}
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_the_command_prints_its_address_and_stops_on_a_signal(number):
-    """It exits with 0, even while a request is in flight."""
-    argv = [sys.executable, "-m", "scoreline", "provider-sim", "--port", "0", "--json", "--latency", "1000"]
-    process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
-    assert process.stdout is not None
-    url = json.loads(await process.stdout.readline())["url"]
-    async with httpx2.AsyncClient(base_url=url, headers=HEADERS) as client:
-        assert (await client.get("/v1/models")).status_code == 200
-        waiting = asyncio.create_task(client.post("/v1/messages", json=ASK))
-
-        async def is_served() -> bool:
-            return bool((await client.get("/_sim/stats")).json()["in_flight"])
-
-        await until(is_served)
-        process.send_signal(number)
-        assert await process.wait() == 0
-        with pytest.raises(httpx2.TransportError):
-            await waiting
-
-
-@pytest.mark.parametrize(
-    "flags", [["--mode", "loud"], ["--answers", "nowhere.json"], ["--host", "203.0.113.1"]]
-)
-async def test_flags_that_make_no_sense_are_explained_in_a_line(flags):
-    """The command exits with 1, without a traceback."""
-    argv = [sys.executable, "-m", "scoreline", "provider-sim", *flags]
-    process = await asyncio.create_subprocess_exec(*argv, stderr=asyncio.subprocess.PIPE)
-    _, errors = await process.communicate()
-    assert process.returncode == 1
-    assert errors.startswith(b"error: ")
-    assert errors.count(b"\n") == 1
