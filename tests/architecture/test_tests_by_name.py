@@ -44,7 +44,6 @@ eventlog: characters key_quarantine keys scripts states tasks telemetry
 executor: ack_buffer contract eligible_batches heartbeat options outage scheduler scoring settings
 executor: short_forms target_call
 executor/budget: billable_calls
-executor/evaluators: code_driver contains cpu_limit exact match_script simulated
 executor/lanes: permits state
 executor/sandbox: bubblewrap_status container engine job
 executor/targets: connections headers model_options programs special_addresses telemetry
