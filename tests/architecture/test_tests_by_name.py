@@ -45,9 +45,6 @@ executor: ack_buffer contract eligible_batches heartbeat options outage schedule
 executor: short_forms target_call
 executor/budget: billable_calls
 executor/lanes: permits state
-executor/sandbox: bubblewrap_status container engine job
-executor/targets: connections headers model_options programs special_addresses telemetry
-grafana/pages: addresses ordering
 projections/database: connection
 projections/queries: batch_summary batches evaluation_history export monitoring
 projections/queries: provider_batches quarantine results

@@ -10,7 +10,6 @@ import pytest
 
 from eventlog import payloads as p
 from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest, Transient
-from executor.sandbox.engine import ContainerEngine, FrameDecoder
 from executor.targets.container import CONTAINER, ContainerTarget
 from tests.unit.executor.targets.fake_engine import Box, FakeEngine, fake_engine
 from tests.waiting import until
@@ -223,21 +222,3 @@ async def test_unread_input_does_not_fail_the_run(engine: FakeEngine) -> None:
     engine.images["no-reader"] = fail
     reply = await ask(engine, "no-reader", question("x" * 400_000), ok_exit_codes=[3])
     assert reply.exit_code == 3
-
-
-def test_frames_come_apart_wherever_the_stream_is_cut() -> None:
-    """Byte by byte or all at once: the same text on the same stream."""
-    stream = b"\1\0\0\0\0\0\0\5hello" + b"\2\0\0\0\0\0\0\0" + b"\2\0\0\0\0\0\0\2no"
-    for size in range(1, len(stream) + 1):
-        frames = FrameDecoder()
-        received = {1: b"", 2: b""}
-        for at in range(0, len(stream), size):
-            for number, text in frames.taken_from(stream[at : at + size]):
-                received[number] += text
-        assert received == {1: b"hello", 2: b"no"}
-
-
-def test_an_address_that_is_not_understood_is_refused() -> None:
-    """The error names the two supported kinds."""
-    with pytest.raises(ValueError, match="unix:///path and tcp://host:port"):
-        ContainerEngine("ssh://somewhere")
