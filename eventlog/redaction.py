@@ -45,11 +45,17 @@ _BACKSLASH = (
     r"\\+(?:u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,6}\}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2})"
     r"|\\+[0-3][0-7]{2}|\\+(?:[abfnrtv0]|[^\w\\])|\\{2,}"
 )
+_ONE_BACKSLASH = (
+    r"\\(?:u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,6}\}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}"
+    r"|[0-3][0-7]{2}|[abfnrtv0]|[^\w])"
+)
+"""One level of escapes: two backslashes are one, and what follows them is an escape of its own."""
 _PERCENT = r"%(?:25)*[0-9a-fA-F]{2}"
 _REFERENCE = r"&(?:amp;)*(?:#(?:[xX][0-9a-fA-F]{1,6}|[0-9]{1,7})(?:;|(?![0-9a-zA-Z;]|\Z))|[a-zA-Z]{2,8};)"
 _ANY = re.compile(f"({_BACKSLASH}|{_PERCENT}|{_REFERENCE})")
-_EACH = tuple(re.compile(f"({kind})") for kind in (_BACKSLASH, _PERCENT, _REFERENCE))
-"""Escapes of one kind: a secret with the lead of another kind in it would be misread by `_ANY`."""
+_ONE_LEVEL = re.compile(f"({_ONE_BACKSLASH}|{_PERCENT}|{_REFERENCE})")
+_EACH = (*(re.compile(f"({kind})") for kind in (_BACKSLASH, _PERCENT, _REFERENCE)), _ONE_LEVEL)
+"""Escapes of one kind, or of one level: `_ANY` misreads a secret with the lead of another kind in it."""
 _LEADS = frozenset("\\%&")
 _CUT_REST = re.compile(r"[uUxX]?\{?[0-9a-fA-F]{0,8}\}?|#?[a-zA-Z0-9]{0,7};")
 _IN_TOKENS = frozenset("0123456789abcdefABCDEFuUxX#;mp{}")

@@ -63,6 +63,13 @@ def _json_in_json(secret: str, random: Random) -> str:
     return json.dumps(_json(secret, random))[1:-1]
 
 
+_html = some(_entity, lead="&")
+
+
+def _html_in_json(secret: str, random: Random) -> str:
+    return json.dumps(_html(secret, random))[1:-1]
+
+
 ENCODINGS: dict[str, Encode] = {
     "plain": lambda secret, _: secret,
     "json": _json,
@@ -71,7 +78,8 @@ ENCODINGS: dict[str, Encode] = {
     "percent": some(_percent, lead="%"),
     "percent twice": some(_percent_twice, lead="%"),
     "percent of json": lambda secret, random: quote(_json(secret, random), safe=""),
-    "html": some(_entity, lead="&"),
+    "html": _html,
+    "html in json": _html_in_json,
     "repr": lambda secret, _: repr(secret)[1:-1],
     "\\xXX": some(_hex_escape, lead="\\"),
     "base64": lambda secret, random: _in_base64(secret, random, base64.b64encode),

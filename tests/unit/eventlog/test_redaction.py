@@ -8,7 +8,7 @@ from random import Random
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coordinator.provider_batches.provider import NoResponse
@@ -26,6 +26,9 @@ from tests.unit.eventlog.secrets_of_tests import SECRET
 
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 2**64))
+@example(seed=115996582298706)  # references in a log line, behind a backslash that JSON doubles
+@example(seed=12472)
+@example(seed=17573)
 def test_no_form_of_a_secret_survives(seed: int):
     """With random secrets, encodings, positions and cuts, no part of a secret can be decoded."""
     trial = draw(Random(seed))
