@@ -8,7 +8,7 @@ and Postgres busy at once.
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -99,6 +99,7 @@ def build_app(settings: StorageSettings) -> FastStream:
             await _finish_pending(consumer, settings.batch_size)
             await pool.close()
             await log.aclose()
+        _raise_failure(loops)
 
     app = FastStream(
         broker,
@@ -124,6 +125,17 @@ async def _finish_pending(consumer: Consumer, count: int) -> None:
     with suppress(TimeoutError, RedisError, OSError):
         async with asyncio.timeout(SHUTDOWN_SECONDS):
             await consumer.redeliver_pending(count=count)
+
+
+class LoopError(Exception):
+    """A background loop of a storage worker has failed; its process exits with an error."""
+
+
+def _raise_failure(loops: "Iterable[asyncio.Task[None]]") -> None:
+    """Raise what ended a loop: a supervisor restarts a worker by its exit code."""
+    for loop in loops:
+        if not loop.cancelled() and (error := loop.exception()):
+            raise LoopError(f"The storage worker stopped: {error}") from error
 
 
 def _exit_if_failed(loop: "asyncio.Task[None]", app: FastStream) -> None:

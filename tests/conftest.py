@@ -18,6 +18,7 @@ import docker  # type: ignore[import-untyped]  # docker ships no types
 import psycopg
 import pytest
 from docker.errors import DockerException  # type: ignore[import-untyped]  # as above
+from hypothesis import HealthCheck, settings
 from redis import Redis
 
 from eventlog.keys import DEFAULT_SHARDS
@@ -25,6 +26,10 @@ from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.servers.addresses import Servers
 from tests.databases import fresh_database
+
+# A busy machine is no failure: what an example may take is bounded by the time-out of its test.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import IO
 
 from eventlog.signals import stop_event
+from scoreline.command_error import CommandError
 from scoreline.local.processes import process_manager, service_argv
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
@@ -92,12 +93,15 @@ def run_here(
     import uvloop
 
     from scoreline.observability.wiring import Service, telemetry_for
-    from storage_worker.app import build_app, collect_garbage_rarely
+    from storage_worker.app import LoopError, build_app, collect_garbage_rarely
 
     with telemetry_for(Service.STORAGE_WORKER, settings, name=plan.name):
         collect_garbage_rarely()
         report_ready()
-        uvloop.run(build_app(storage_settings(plan, settings, servers)).run())
+        try:
+            uvloop.run(build_app(storage_settings(plan, settings, servers)).run())
+        except* LoopError as failures:
+            raise CommandError(str(failures.exceptions[0])) from failures
 
 
 def run_managed(

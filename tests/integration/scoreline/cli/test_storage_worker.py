@@ -2,15 +2,11 @@
 
 import json
 import socket
-from asyncio import create_subprocess_exec
+from asyncio import create_subprocess_exec, wait_for
 from asyncio.subprocess import PIPE
-from contextlib import closing
-
-from redis import Redis
 
 from tests.integration.scoreline.cli.commands import Urls
-from tests.integration.worker import SCORELINE, WAKE_STREAMS, environment, scoreline
-from tests.waiting import until
+from tests.integration.worker import SCORELINE, environment, scoreline
 
 
 def test_asyncapi_document_is_printed_without_servers() -> None:
@@ -20,14 +16,17 @@ def test_asyncapi_document_is_printed_without_servers() -> None:
 
 
 async def test_health_port_in_use_is_an_error(migrated: Urls) -> None:
-    """A worker that cannot serve its health endpoint does not start."""
-    with socket.socket() as taken, closing(Redis.from_url(migrated["EVAL_REDIS_URL"])) as redis:
+    """A worker that cannot serve its health endpoint exits by itself, and names the port."""
+    with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
         command = [SCORELINE, "storage-worker", "start", "--no-restart", "--health-port", port]
         process = await create_subprocess_exec(*command, stderr=PIPE, env=environment(**migrated))
-        await until(lambda: process.returncode is not None or redis.exists(*WAKE_STREAMS) == 4, 60)
-        process.terminate()
-        _, message = await process.communicate()
+        try:
+            _, message = await wait_for(process.communicate(), 120)
+        finally:
+            if process.returncode is None:
+                process.kill()
     assert port in message.decode()
+    assert process.returncode == 1
