@@ -50,7 +50,6 @@ projections/queries: batch_summary batches evaluation_history export monitoring
 projections/queries: provider_batches quarantine results
 projections/sql: timestamps
 projections/verification: pages
-scoreline: formatting startup_interrupt
 scoreline/cli: batch_options batch_reports batch_run coordinator fork_server provider_sim replay sandbox
 scoreline/cli: switches trace worker
 scoreline/local: fleet process_log readiness redis_scripts run_pause servers
@@ -64,10 +63,6 @@ scoreline/reports: provider_batches quarantine rendered_prompt report_text sandb
 scoreline/reports/audit: unfinished
 scoreline/reports/replay: comparison_text document event_text exchange follow_updates gaps grid history
 scoreline/reports/replay: sources summary_text timeline_entry
-scoreline/servers: connection
-scoreline/submit: batch_control interpreter preflight preflight_calls preflight_cases
-scoreline/submit/datasets: columns sources
-scoreline/submit/spec: components keys
 storage_worker: maintenance pass_results
 taskqueue: refusals telemetry
 """

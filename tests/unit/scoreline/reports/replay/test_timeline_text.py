@@ -1,13 +1,12 @@
 """Histories as text, line by line; foreign text takes no effect as markup or escape sequence."""
 
-from datetime import timedelta
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
 from eventlog import payloads as p
-from scoreline.formatting import excerpt, money, printable, span
+from scoreline.formatting import printable
 from scoreline.reports.audit.batches import progress_bar
 from scoreline.reports.replay.comparison import compare, sides
 from scoreline.reports.replay.comparison_text import show_comparison
@@ -271,31 +270,3 @@ async def test_the_document_has_events_ranks_and_dispositions():
     assert line["event"]["data"]["executor"] == "executor-1"
     assert result["scorecard"]["verdict"] == "passed"
     assert result["duration_s"] == 5.0
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0004, "0 ms"),
-        (0.25, "250 ms"),
-        (30.2, "30.2 s"),
-        (63, "1 min 3 s"),
-        (3_780, "1 h 3 min"),
-        (100_000, "1 d 3 h"),
-        (-2, "-2.0 s"),
-    ],
-)
-def test_spans_have_at_most_two_units(seconds: float, text: str):
-    """A span has the units that fit its length, two at most."""
-    assert span(timedelta(seconds=seconds)) == text
-
-
-def test_money_has_no_trailing_zeros():
-    """Amounts of dollars, cents and fractions of cents have no trailing zeros."""
-    assert [money(amount) for amount in (0, 0.001, 1.5, 2)] == ["$0", "$0.001", "$1.5", "$2"]
-
-
-def test_excerpts_are_one_short_line():
-    """Line breaks become spaces, and a long text is cut with an ellipsis."""
-    assert excerpt("one\n two\tthree", 40) == "one two three"
-    assert excerpt("x" * 500_000, 10) == "x" * 9 + "…"

@@ -2,11 +2,14 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from eventlog.payloads import Case
+from scoreline.submit.datasets.cases import row_of
 from scoreline.submit.datasets.columns import Columns
-from scoreline.submit.datasets.errors import DatasetError, RowError
+from scoreline.submit.datasets.errors import DatasetError, RowError, Unfit
 from scoreline.submit.datasets.rows import file_rows
 
 ROWS = [
@@ -32,3 +35,13 @@ def refused(path: Path, columns: Columns | None = None) -> RowError:
     with pytest.raises(RowError) as caught:
         list(file_rows(path, columns))
     return caught.value
+
+
+def case_of(columns: Columns | None = None, **fields: Any) -> Case:
+    return row_of(fields, 7, line=9, columns=columns or Columns()).case
+
+
+def unfit(columns: Columns | None = None, **fields: Any) -> str:
+    with pytest.raises(Unfit) as caught:
+        case_of(columns, **fields)
+    return str(caught.value)

@@ -1,31 +1,9 @@
 """Rows become cases: how columns map to fields, and text that the log can't hold."""
 
-from typing import Any
-
 import pytest
 
 from eventlog.payloads import Case
-from scoreline.submit.datasets.cases import row_of
-from scoreline.submit.datasets.columns import Columns
-from scoreline.submit.datasets.errors import Unfit
-
-
-def case_of(columns: Columns | None = None, **fields: Any) -> Case:
-    return row_of(fields, 7, line=9, columns=columns or Columns()).case
-
-
-def unfit(columns: Columns | None = None, **fields: Any) -> str:
-    with pytest.raises(Unfit) as caught:
-        case_of(columns, **fields)
-    return str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["input", "question", "prompt"])
-@pytest.mark.parametrize("answer", ["expected", "target", "ideal", "expectedOutput", "answer"])
-def test_the_usual_names_are_known(name, answer):
-    """Columns with common names need no mapping."""
-    case = case_of(None, **{name: "Q", answer: "A"})
-    assert (case.id, case.input, case.expected) == ("7", "Q", "A")
+from tests.unit.scoreline.submit.datasets.case_files import case_of, unfit
 
 
 def test_every_field_stays_under_its_own_name():
@@ -44,22 +22,6 @@ def test_every_field_stays_under_its_own_name():
             "lang": "en",
         },
     )
-
-
-def test_a_mapping_goes_into_objects_and_before_the_usual_names():
-    """Dotted paths reach into objects; a mapping overrides a common name, whose value is kept."""
-    columns = Columns(id="meta.key", input="body.text", expected="gold")
-    case = case_of(columns, meta={"key": "k1"}, body={"text": "Q"}, gold=["A"], input="other")
-    assert (case.id, case.input, case.expected) == ("k1", "Q", ["A"])
-    assert case.metadata["input"] == "other"
-
-
-def test_a_mapped_column_that_is_not_there_is_named_with_its_neighbours():
-    """The error lists the columns there are and the nearest of them."""
-    message = unfit(Columns(input="qestion"), question="Q", answer="A")
-    assert "no column 'qestion'" in message
-    assert "question, answer" in message
-    assert "Did you mean 'question'?" in message
 
 
 @pytest.mark.parametrize(

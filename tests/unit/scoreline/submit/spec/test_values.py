@@ -34,20 +34,3 @@ def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, message):
     assert message in complaint
     assert f"scoreline.yaml, line {3 + line.count(chr(10))}: " in complaint
     assert complaint.count("\n") == 0
-
-
-def test_keys_within_keys_have_lines_too(tmp_path):
-    """Mappings of datasets and lists of targets are checked as strictly as the top."""
-    text = (
-        "dataset:\n  path: a.json\n  recods: x\ntargets:\n- simulated\n- {type: simulated, pass_rat: 1}\n"
-    )
-    assert "line 3: there is no key `recods`; did you mean `records`?" in refused(tmp_path, text)
-    assert "line 6: the simulated target has no option 'pass_rat'" in refused(
-        tmp_path, text.replace("recods", "records")
-    )
-
-
-def test_a_wrong_flag_is_named_as_it_was_typed(tmp_path):
-    """An error of a flag names the flag, because flags have no lines."""
-    assert refused(tmp_path, mode="simulated", max_duration="x").startswith("--max-duration: ")
-    assert refused(tmp_path, mode="simulated", records="x").startswith("--records: ")
