@@ -27,7 +27,10 @@ def log_of(data_dir: Path, batch_id: str) -> Path:
 def last_error(path: Path, *, since: int) -> str:
     """Return the last line of the last traceback or message after an offset; empty if there is none."""
     with suppress(OSError), path.open("rb") as log:
-        log.seek(max(since, path.stat().st_size - TAIL))
+        start = max(since, path.stat().st_size - TAIL)
+        log.seek(start)
+        if start > since:
+            log.readline()  # most likely the end of a line, which is no message
         lines = [line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()]
         plain = [line for line in lines if not line.startswith("{")]
         return plain[-1] if plain else _logged(lines)
@@ -38,7 +41,7 @@ def _logged(lines: list[str]) -> str:
     for line in reversed(lines):
         with suppress(ValueError):
             found = json.loads(line)
-            if found.get("level") in {"error", "critical"}:
-                text = str(found.get("exception") or found.get("message"))
-                return text.strip().splitlines()[-1]
+            text = str(found.get("exception") or found.get("message") or "").strip()
+            if text and found.get("level") in {"error", "critical"}:
+                return text.splitlines()[-1]
     return ""

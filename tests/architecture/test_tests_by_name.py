@@ -52,9 +52,8 @@ projections/sql: timestamps
 projections/verification: pages
 scoreline/cli: batch_options batch_reports batch_run coordinator fork_server provider_sim replay sandbox
 scoreline/cli: switches trace worker
-scoreline/local: fleet process_log readiness redis_scripts run_pause servers
+scoreline/local: run_pause servers
 scoreline/local/demo: run
-scoreline/local/embedded: locks server server_spec status valkey wheels
 scoreline/local/observe: run unordered_writer workload
 scoreline/observability: metrics span_files thresholds
 scoreline/observability/alerts: definition promql rules

@@ -1,6 +1,5 @@
 """The local process manager: the order in which it stops its children, and how it kills them."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -82,17 +81,3 @@ async def test_a_child_that_is_killed_has_not_failed_to_start() -> None:
         child = manager.keep("executor", [sys.executable, "-c", kills])
         await until(lambda: len(child.exits) > START_ATTEMPTS, 60)
     assert reported == []
-
-
-async def test_a_child_reports_that_it_has_started(tmp_path: Path) -> None:
-    """It finds the descriptor in its environment, and passes it to none of its own children."""
-    log = tmp_path / "log"
-    ready = (
-        "import os, sys; from scoreline.local.readiness import READY_FD, ready_report; ready_report()(); "
-        "open(sys.argv[1], 'w').write(str(READY_FD in os.environ)); sys.stdin.read()"
-    )
-    async with process_manager(os.environ) as manager:
-        child = manager.keep("executor", [sys.executable, "-c", ready, str(log)])
-        await until(log.exists, 60)
-        await until(log.read_text, 60)
-        assert (child.has_reported_ready(), log.read_text()) == (True, "False")

@@ -31,7 +31,7 @@ def python(function: str, **options: str) -> TargetSpec:
 
 def command(words: str, **files: str) -> TargetSpec:
     """Make a target that is a program."""
-    return TargetSpec("command", "program", {"command": words, "files": files})
+    return TargetSpec("command", "program", {"command": words, "files": {**files}})
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> list[str]:
