@@ -39,8 +39,6 @@ IMPLEMENTATIONS = {
 THROUGH_CALLERS = """
 coordinator: app attempt_opening reconciler script_loader telemetry
 coordinator/provider_batches: context memory poll_schedule result_reader settings
-domain: eligibility template
-eventlog: characters key_quarantine keys scripts states tasks telemetry
 executor: ack_buffer contract eligible_batches heartbeat options outage scheduler scoring settings
 executor: short_forms target_call
 executor/budget: billable_calls
@@ -63,7 +61,6 @@ scoreline/reports/audit: unfinished
 scoreline/reports/replay: comparison_text document event_text exchange follow_updates gaps grid history
 scoreline/reports/replay: sources summary_text timeline_entry
 storage_worker: maintenance pass_results
-taskqueue: refusals telemetry
 """
 """Modules that are tested only through their callers, by package; the table may only shrink."""
 

@@ -6,11 +6,10 @@ import pytest
 from redis.exceptions import DataError, ResponseError
 
 import eventlog
-from eventlog import keys, redis_streams
+from eventlog import keys
 from eventlog.log import Append, CommitMark, LogUnavailable, Mode
 from eventlog.redis_errors import RedisCommandError
 from eventlog.redis_streams import RedisEventLog
-from eventlog.scripts import Script
 from tests.builders import EVALUATION, event, history, raw_entry, records
 from tests.conformance.eventlog.log_forms import RedisForm
 from tests.conformance.eventlog.requests import (
@@ -133,63 +132,6 @@ async def test_a_key_without_an_evaluation_id_writes_nothing(redis_form):
     assert await redis_form.redis.dbsize() == 0
 
 
-async def quarantined_keys(redis_form) -> list[str]:
-    """Return the former names of quarantined keys."""
-    found = [key.decode() async for key in redis_form.redis.scan_iter("eval:quarantine:*")]
-    assert all([0 < await redis_form.redis.ttl(key) <= 7 * 24 * 3600 for key in found])
-    return sorted(key.split(":", 3)[3] for key in found)
-
-
-async def test_a_key_that_is_no_stream_is_quarantined_and_does_not_block_others(redis_form):
-    """All evaluations of the call are written, and a new epoch reports the loss to writers."""
-    same_shard = [each for each in map(str, range(99)) if keys.shard_of(each, redis_form.log.shards) == 0]
-    bad, *good = same_shard[:3]
-    before = await redis_form.log.epochs()
-    name = redis_form.keys_of(bad)[0]
-    await redis_form.redis.set(name, "no stream")
-    calls = [Append(each, records([event("queued", evaluation_id=each)]), "") for each in (bad, *good)]
-    await redis_form.log.append(calls)
-    assert [len(raw) for raw in await redis_form.log.read([bad, *good], limit=10)] == [1, 1, 1]
-    assert await quarantined_keys(redis_form) == [name]
-    after = await redis_form.log.epochs()
-    assert [old == new for old, new in zip(before, after, strict=True)] == [False, True, True, True]
-
-
-@pytest.mark.parametrize("place", [1, 2, 3], ids=["fence", "wake-ups", "epoch"])
-async def test_a_key_of_the_wrong_type_is_quarantined_and_appends_continue(redis_form, place):
-    """Earlier events stay known, later events are appended, and the stream can be read."""
-    await append(redis_form, *history("queued provisioning"))
-    shard = keys.shard_of(EVALUATION, redis_form.log.shards)
-    names = [*redis_form.keys_of(EVALUATION), keys.wake_key(shard), keys.epoch_key(shard)]
-    await redis_form.redis.delete(names[place])
-    await redis_form.redis.lpush(names[place], "of another type")
-    assert await append(redis_form, *history("queued provisioning running")) == [DUPLICATE, DUPLICATE, OK]
-    assert await quarantined_keys(redis_form) == [names[place]]
-    assert len((await redis_form.log.read([EVALUATION], limit=10))[0]) >= 3
-
-
-async def test_a_fence_of_the_wrong_type_does_not_block_commit_marks(redis_form):
-    """Its own mark and those of other evaluations are set, and the attempt does not count as closed."""
-    same_shard = [each for each in map(str, range(99)) if keys.shard_of(each, redis_form.log.shards) == 0]
-    bad, good, other = same_shard[:3]
-    for each in (bad, good, other):
-        await redis_form.log.append([Append(each, records([event("queued", evaluation_id=each)]), "")])
-    fence = redis_form.keys_of(bad)[1]
-    for reader in ("closing", "committed", "settle"):
-        await redis_form.redis.delete(fence)
-        await redis_form.redis.set(fence, "no hash")
-        if reader == "closing":
-            assert await redis_form.log.closing([bad, good]) == [False, False]
-        elif reader == "committed":
-            assert await redis_form.log.committed([bad, good]) == [(0, -1), (0, -1)]
-        else:
-            await redis_form.log.settle(
-                [CommitMark(each, 1, 0, ended=False) for each in (bad, good, other)]
-            )
-            assert await redis_form.log.committed([bad, good, other]) == [(1, 0)] * 3
-    assert await quarantined_keys(redis_form) == [fence, fence]
-
-
 async def test_events_of_more_evaluations_than_keys_are_refused(redis_form):
     """An empty argument separates evaluations; more events than keys make the call invalid."""
     with pytest.raises(ResponseError, match="append: each event"):
@@ -203,13 +145,6 @@ async def test_values_that_no_command_can_carry_are_refused_before_sending(redis
     """With or without hiredis, a value that is not text, bytes or a number is an error."""
     with pytest.raises(DataError):
         await redis_form.redis.set("key", None)
-
-
-async def test_a_lost_script_is_loaded_again(redis_form):
-    """SCRIPT FLUSH, or a restart, costs one round trip."""
-    await append(redis_form, event("queued"))
-    await redis_form.redis.script_flush()
-    assert await append(redis_form, *history("queued provisioning")) == [DUPLICATE, OK]
 
 
 async def test_a_long_tail_is_recorded_event_by_event(redis_form):
@@ -275,14 +210,6 @@ async def test_a_wrong_password_surfaces(redis_url):
     with pytest.raises(RedisCommandError, match="EVAL_REDIS_URL"):
         await log.now_ms()
     await log.aclose()
-
-
-async def test_an_error_in_a_script_surfaces_with_its_name_and_keys(redis_form, monkeypatch, tmp_path):
-    """A defect in Lua is no outage: it is raised once and not retried."""
-    (tmp_path / "broken.lua").write_text("return nil .. KEYS[1]")
-    monkeypatch.setattr(redis_streams, "_APPEND", Script(tmp_path / "broken.lua"))
-    with pytest.raises(RedisCommandError, match=r"(?s)broken.lua, keys eval:.*same release"):
-        await redis_form.log.append([Append(EVALUATION, records(history("queued")), epoch="")])
 
 
 async def test_an_unreachable_server_is_unavailable():

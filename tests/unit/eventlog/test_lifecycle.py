@@ -15,7 +15,6 @@ from itertools import product
 import pytest
 
 from eventlog import lifecycle as life
-from eventlog import payloads as p
 from eventlog import states
 from eventlog.events import EVENT_CLASSES, Event
 from eventlog.lifecycle import (
@@ -27,7 +26,7 @@ from eventlog.lifecycle import (
     RecordProgress,
     decide,
 )
-from tests.builders import CASE, PAYLOADS, event, history, payload
+from tests.builders import PAYLOADS, event, history, payload
 
 
 @dataclass
@@ -173,26 +172,6 @@ def test_attempt_numbers_may_skip_but_never_decrease():
     with pytest.raises(states.OutOfOrder) as error:
         states.evolve(replayed(history("queued", attempt=2)), event("provisioning", sequence=1))
     assert error.value.event.key == (1, 1)
-
-
-@pytest.mark.parametrize("sequence", [0, 1, 3])
-def test_evolve_accepts_only_the_next_sequence(sequence):
-    """Duplicates and gaps raise `OutOfOrder`: readers deduplicate and reorder before they call `evolve`."""
-    with pytest.raises(states.OutOfOrder):
-        states.evolve(replayed(history("queued provisioning")), event("running", sequence=sequence))
-
-
-def test_a_state_carries_the_data_of_its_events():
-    """A responded state has the claim, the answer and the scores; a queued one only its opening."""
-    match replayed(history("queued provisioning running responded scored scored")):
-        case states.RespondedState(attempt=1, sequence=5, claim=claim, answer=answer, scores=scores):
-            assert claim == PAYLOADS["provisioning"]
-            assert answer == PAYLOADS["responded"]
-            assert scores == (PAYLOADS["scored"],) * 2
-        case other:
-            pytest.fail(f"not responded: {other}")
-    assert replayed(history("queued")) == states.QueuedState(1, 0, p.Queued(case=CASE))
-    assert replayed(history("cancelled")) == states.CancelledState(1, 0, "operator")
 
 
 # Part two: every (state, event) pair. These tables are written by hand and share nothing with those of
