@@ -39,8 +39,7 @@ IMPLEMENTATIONS = {
 THROUGH_CALLERS = """
 coordinator: app attempt_opening reconciler script_loader telemetry
 coordinator/provider_batches: context memory poll_schedule result_reader settings
-executor: ack_buffer contract eligible_batches heartbeat options outage scheduler scoring settings
-executor: short_forms target_call
+executor: contract settings
 executor/budget: billable_calls
 executor/lanes: permits state
 projections/database: connection

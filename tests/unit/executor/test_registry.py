@@ -4,7 +4,6 @@ from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
-from domain.batch_spec import TargetSpec
 from executor import registry
 from executor.contract import ExecutionEnvironment
 from executor.evaluators.comparison import ComparisonEvaluator
@@ -35,36 +34,6 @@ def plugins(monkeypatch):
         ]
     )
     monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
-
-
-@pytest.mark.parametrize(
-    ("text", "type_", "options", "label"),
-    [
-        ("simulated", "simulated", {}, "simulated"),
-        ("recorded:a b.jsonl", "recorded", {"path": "a b.jsonl"}, "recorded:a b.jsonl"),
-        ("python:pkg.mod:answer", "python", {"function": "pkg.mod:answer"}, "python:pkg.mod:answer"),
-        ("command:sort -u", "command", {"command": "sort -u"}, "command:sort -u"),
-        ("container:img:1", "container", {"image": "img:1"}, "container:img:1"),
-        ("http://h:1/x", "http", {"url": "http://h:1/x"}, "http://h:1/x"),
-        ({"type": "simulated", "seed": 3, "label": "S"}, "simulated", {"seed": 3}, "S"),
-        ({"type": "recorded", "path": "x.jsonl"}, "recorded", {"path": "x.jsonl"}, "recorded:x.jsonl"),
-    ],
-)
-def test_every_form_of_a_target_is_parsed(text, type_, options, label):
-    """Short forms and mappings have a type, options and a label."""
-    assert parse_target(text) == TargetSpec(type=type_, label=label, options=options)
-
-
-def test_a_label_holds_no_password():
-    """Labels are public: credentials of a URL are left out."""
-    assert parse_target("https://me:secret@h/x?key=secret").label == "https://h/x"
-
-
-def test_a_long_label_is_cut_and_stays_on_one_line():
-    """A label must be a valid name."""
-    label = parse_target({"type": "recorded", "path": "x\n" * 200}).label
-    assert len(label) == 200
-    assert "\n" not in label
 
 
 @pytest.mark.parametrize("text", ["simulatd", "simulatd:x", {"type": "simulatd"}])
@@ -147,39 +116,6 @@ def test_every_target_rejects_an_unknown_option(name):
     """The message names the type; the option is never ignored."""
     with pytest.raises(ValueError, match=f"the {name} target"):
         target_type(name).check({"no_such_option": 1})
-
-
-def test_an_unknown_option_is_answered_with_the_nearest_one():
-    """A typo in an option is answered with the closest one."""
-    with pytest.raises(ValueError, match="has no option 'passrate'; did you mean 'pass_rate'"):
-        target_type("simulated").check({"passrate": 1})
-
-
-def test_an_unknown_option_is_reported_before_the_missing_one():
-    """`functon` is the typo; that `function` is missing follows from it."""
-    with pytest.raises(ValueError, match="has no option 'functon'; did you mean 'function'"):
-        target_type("python").check({"functon": "app:answer"})
-
-
-def test_a_wrong_value_is_not_repeated():
-    """It may be a secret: the message names place and error only."""
-    with pytest.raises(ValueError, match="the simulated target: pass_rate") as caught:
-        target_type("simulated").check({"pass_rate": "s3cr3t"})
-    assert "s3cr3t" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "options"),
-    [
-        ("exact", {}),
-        ("contains:Paris", {"value": "Paris"}),
-        ("regex:^a:b$", {"pattern": "^a:b$"}),
-        ("python:judges:is_polite", {"function": "judges:is_polite"}),
-    ],
-)
-def test_an_evaluator_has_a_short_form(text, options):
-    """The main option follows the name."""
-    assert parse_evaluator(text).options == options
 
 
 def test_a_short_form_that_an_evaluator_does_not_have_is_refused():
