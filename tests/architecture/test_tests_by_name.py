@@ -39,9 +39,6 @@ IMPLEMENTATIONS = {
 THROUGH_CALLERS = """
 coordinator: app attempt_opening reconciler script_loader telemetry
 coordinator/provider_batches: context memory poll_schedule result_reader settings
-executor: contract settings
-executor/budget: billable_calls
-executor/lanes: permits state
 projections/database: connection
 projections/queries: batch_summary batches evaluation_history export monitoring
 projections/queries: provider_batches quarantine results
