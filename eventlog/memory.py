@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from typing_extensions import override
+
 from eventlog import keys
 from eventlog.codec import RawEntry, fields_of
 from eventlog.events import EventKey
@@ -14,6 +16,7 @@ from eventlog.log import (
     AppendResult,
     CommitMark,
     EncodedEvent,
+    EventLog,
     Mode,
 )
 
@@ -44,7 +47,7 @@ class _Stream:
         )
 
 
-class MemoryEventLog:
+class MemoryEventLog(EventLog):
     """`EventLog` without a server; `clock_ms` is its Redis TIME."""
 
     def __init__(self, clock_ms: Callable[[], int], *, shards: int = keys.DEFAULT_SHARDS) -> None:
@@ -69,12 +72,12 @@ class MemoryEventLog:
         """Act as a Redis that was restarted with all its data."""
         self._lives += 1
 
+    @override
     async def epoch(self, evaluation_id: str) -> str:
-        """Return the epoch of the shard that holds this evaluation."""
         return (await self.epochs())[keys.shard_of(evaluation_id, self.shards)]
 
+    @override
     async def epochs(self) -> list[str]:
-        """Return the epoch of every shard."""
         return [f"{shard:02}/{self.losses}-{self._lives}" for shard in range(self.shards)]
 
     async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
@@ -114,16 +117,16 @@ class MemoryEventLog:
             stream.entries.append((self._next_id(), _fields(record)))
         return answer
 
+    @override
     async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
-        """Return each evaluation's entries in order of arrival, at most `limit` of each."""
         return [self._alive(evaluation_id).entries[:limit] for evaluation_id in evaluation_ids]
 
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
         """Return for each evaluation whether its newest attempt is closed."""
         return [self._alive(evaluation_id).closing is not None for evaluation_id in evaluation_ids]
 
+    @override
     async def settle(self, marks: Sequence[CommitMark]) -> None:
-        """Record how far Postgres has come, and let ended evaluations' streams expire."""
         for mark in marks:
             stream = self._alive(mark.evaluation_id)
             if (mark.attempt, mark.sequence) < stream.committed:
@@ -134,13 +137,13 @@ class MemoryEventLog:
             elif stream.newest <= mark.attempt:
                 stream.expires_ms = self._clock_ms() + EXPIRY_SECONDS * 1000
 
+    @override
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
-        """Return how far Postgres has each evaluation; None where the stream is gone."""
         streams = [self._alive(evaluation_id) for evaluation_id in evaluation_ids]
         return [stream.committed if stream.entries else None for stream in streams]
 
+    @override
     async def now_ms(self) -> int:
-        """Return the log's own clock, the one its entry ids are made of."""
         return self._clock_ms()
 
     def _alive(self, evaluation_id: str) -> _Stream:

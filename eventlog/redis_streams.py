@@ -16,6 +16,7 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import DataError, ResponseError
+from typing_extensions import override
 
 from eventlog import keys
 from eventlog.codec import RawEntry
@@ -27,6 +28,7 @@ from eventlog.log import (
     AppendResponse,
     AppendResult,
     CommitMark,
+    EventLog,
     LogUnavailable,
     Mode,
 )
@@ -76,7 +78,7 @@ class _PackedByHiredis:
             raise DataError(str(error)) from error
 
 
-class RedisEventLog:
+class RedisEventLog(EventLog):
     """`EventLog` on a Redis or Valkey server."""
 
     def __init__(self, redis: Redis, *, shards: int = keys.DEFAULT_SHARDS) -> None:
@@ -92,21 +94,21 @@ class RedisEventLog:
         """Close the connections."""
         await self.redis.aclose()
 
+    @override
     async def epoch(self, evaluation_id: str) -> str:
-        """Return the epoch of the shard that holds this evaluation."""
         reply = await self.append([Append(evaluation_id, (), epoch="")])
         return reply[0].epoch
 
+    @override
     async def epochs(self) -> list[str]:
-        """Return the epoch of every shard."""
         calls: list[Call] = [
             (keys.append_keys(shard, ["-"]), ["", Mode.NORMAL.value]) for shard in range(self.shards)
         ]
         with LOG_ERRORS:
             return [reply[0].decode() for reply in await _APPEND.run(self.redis, calls)]
 
+    @override
     async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
-        """Append events, each call atomically; calls of several evaluations share a round trip."""
         groups = list(self._groups(calls))
         with LOG_ERRORS:
             replies = await _APPEND.run(
@@ -139,8 +141,8 @@ class RedisEventLog:
                 arguments += (event.attempt, event.sequence, event.type, body)
         return keys.append_keys(shard, [call.evaluation_id for call in calls]), arguments
 
+    @override
     async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
-        """Return each evaluation's entries in order of arrival, at most `limit` of each."""
         names = [
             keys.events_key(self._shard(evaluation_id), evaluation_id) for evaluation_id in evaluation_ids
         ]
@@ -196,8 +198,8 @@ class RedisEventLog:
                 found = await pipe.execute(raise_on_error=False)
             return [_is_closing(reply) for reply in found]
 
+    @override
     async def settle(self, marks: Sequence[CommitMark]) -> None:
-        """Record how far Postgres has come, and let ended evaluations' streams expire."""
         calls: list[Call] = []
         for shard, places in self._by_shard([mark.evaluation_id for mark in marks]).items():
             prefixes = keys.events_key(shard, ""), keys.append_state_key(shard, ""), EXPIRY_SECONDS
@@ -208,8 +210,8 @@ class RedisEventLog:
             with LOG_ERRORS:
                 await self._run(_SETTLE, calls, [mark.evaluation_id for mark in marks])
 
+    @override
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
-        """Return how far Postgres has each evaluation; None where the stream is gone."""
         places: list[int] = []
         calls: list[Call] = []
         for shard, mine in self._by_shard(evaluation_ids).items():
@@ -228,8 +230,8 @@ class RedisEventLog:
         names = [name for each in evaluation_ids for name in self._pair(each)]
         return await with_quarantine(self.redis, names, lambda: script.run(self.redis, calls))
 
+    @override
     async def now_ms(self) -> int:
-        """Return the log's own clock, the one its entry ids are made of."""
         with LOG_ERRORS:
             seconds, micros = await self.redis.time()
         return seconds * 1000 + micros // 1000

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count, islice
 
-from taskqueue.batch_registry import BatchEntry
-from taskqueue.executor_registry import INSTANCE_TTL, ExecutorInstance
+from typing_extensions import override
+
+from taskqueue.batch_registry import BatchEntry, BatchRegistry
+from taskqueue.executor_registry import INSTANCE_TTL, ExecutorInstance, ExecutorRegistry
 from taskqueue.queue_layout import DEFAULT_PARTITION, queue_name
-from taskqueue.tasks import Delivery, QueueCounts, Task
+from taskqueue.tasks import Delivery, QueueCounts, Task, TaskQueue
 
 Clock = Callable[[], float]
 """Seconds since 1970."""
@@ -37,7 +39,7 @@ class _Queue:
     owned: dict[str, _Message] = field(default_factory=dict)
 
 
-class MemoryTaskQueue:
+class MemoryTaskQueue(TaskQueue):
     """`TaskQueue` in this process."""
 
     def __init__(self, clock: Clock) -> None:
@@ -50,12 +52,12 @@ class MemoryTaskQueue:
         """Lose all data, as a Redis that was flushed."""
         self._queues: dict[str, _Queue] = defaultdict(_Queue)
 
+    @override
     async def enqueue(self, queue: str, task: Task) -> str:
-        """Add a task; returns the id of its message."""
         return self._add(queue, task)
 
+    @override
     async def enqueue_batch(self, queue: str, tasks: Sequence[Task]) -> list[str]:
-        """Add many tasks at once; returns the ids of their messages."""
         return [self._add(queue, task) for task in tasks]
 
     def _add(self, queue: str, task: Task) -> str:
@@ -114,8 +116,8 @@ class MemoryTaskQueue:
                 if message.taken_at <= moment:
                     yield name, message
 
+    @override
     async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
-        """Remove finished tasks; returns how many of them this consumer still owned."""
         return sum(self._remove(consumer, each) for each in deliveries)
 
     def _owned(self, consumer: str, delivery: Delivery) -> _Message | None:
@@ -128,8 +130,8 @@ class MemoryTaskQueue:
             del self._queues[delivery.queue].owned[delivery.id]
         return is_owned
 
+    @override
     async def nack(self, consumer: str, delivery: Delivery) -> bool:
-        """Return a task to its queue; False if this consumer no longer owned it."""
         is_owned = self._remove(consumer, delivery)
         if is_owned:
             self._add(delivery.queue, delivery.task)
@@ -139,24 +141,24 @@ class MemoryTaskQueue:
         """Remove tasks whose evaluation failed; returns how many this consumer still owned."""
         return sum(self._remove(consumer, each) for each in deliveries)
 
+    @override
     async def extend(self, consumer: str, deliveries: Sequence[Delivery]) -> list[Delivery]:
-        """Renew the leases of active tasks; returns those that this consumer still owns."""
         owned = [(each, message) for each in deliveries if (message := self._owned(consumer, each))]
         for _, message in owned:
             message.taken_at = self._clock()
         return [delivery for delivery, _ in owned]
 
+    @override
     async def counts(self, queues: Sequence[str]) -> list[QueueCounts]:
-        """Count the ready and owned tasks of each queue."""
         return [QueueCounts(len(each.ready), len(each.owned)) for each in map(self._find, queues)]
 
+    @override
     async def delete(self, batch_id: str, partitions: Sequence[str] = (DEFAULT_PARTITION,)) -> None:
-        """Delete the queues of these partitions of a batch, with all their tasks."""
         for partition in partitions:
             self._queues.pop(queue_name(batch_id, partition), None)
 
 
-class MemoryBatchRegistry:
+class MemoryBatchRegistry(BatchRegistry):
     """`BatchRegistry` in this process."""
 
     def __init__(self) -> None:
@@ -168,30 +170,30 @@ class MemoryBatchRegistry:
         self._contexts: dict[str, dict[str, bytes]] = {}
         self._lanes: dict[str, dict[str, tuple[str, ...]]] = {}
 
+    @override
     async def upsert(self, entry: BatchEntry, spec: bytes) -> None:
-        """Register a batch, or replace its entry."""
         self._entries[entry.batch_id] = entry, spec
 
+    @override
     async def list(self) -> Sequence[BatchEntry]:
-        """List all registered batches."""
         return [entry for entry, _ in self._entries.values()]
 
+    @override
     async def spec(self, batch_id: str) -> bytes | None:
-        """Return a batch's spec; None if it is not registered."""
         return self._entries[batch_id][1] if batch_id in self._entries else None
 
+    @override
     async def unregister(self, batch_id: str) -> None:
-        """Remove a batch with its spec, contexts and lanes."""
         self._entries.pop(batch_id, None)
         self._contexts.pop(batch_id, None)
         self._lanes.pop(batch_id, None)
 
+    @override
     async def put_contexts(self, batch_id: str, contexts: Mapping[str, bytes]) -> None:
-        """Store the outputs that evaluations of a serial group need from earlier ones of the group."""
         self._contexts.setdefault(batch_id, {}).update(contexts)
 
+    @override
     async def contexts(self, batch_id: str, evaluation_ids: Sequence[str]) -> Sequence[bytes | None]:
-        """Return the stored contexts of some evaluations."""
         stored = self._contexts.get(batch_id, {})
         return [stored.get(evaluation_id) for evaluation_id in evaluation_ids]
 
@@ -201,12 +203,12 @@ class MemoryBatchRegistry:
             named = {partition: tuple(names) for partition, names in lanes.items()}
             self._lanes[batch_id] = self._lanes.get(batch_id, {}) | named
 
+    @override
     async def lanes(self, batch_id: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the lanes of each partition of a batch, as far as an executor has recorded them."""
         return self._lanes.get(batch_id, {})
 
 
-class MemoryExecutorRegistry:
+class MemoryExecutorRegistry(ExecutorRegistry):
     """`ExecutorRegistry` in this process."""
 
     def __init__(self, clock: Clock, *, lifetime: timedelta = INSTANCE_TTL) -> None:
@@ -218,20 +220,20 @@ class MemoryExecutorRegistry:
         """Lose all data, as a Redis that was flushed."""
         self._heartbeats: dict[str, tuple[float, ExecutorInstance]] = {}
 
+    @override
     async def heartbeat(self, instance: ExecutorInstance) -> None:
-        """Renew the lease of an executor instance."""
         self._heartbeats[instance.instance_id] = self._clock() + self._lifetime, instance
 
+    @override
     async def deregister(self, instance_id: str) -> None:
-        """Remove an instance that has stopped."""
         self._heartbeats.pop(instance_id, None)
 
+    @override
     async def filter_live(self, instance_ids: Iterable[str]) -> set[str]:
-        """Return those of these instances that are alive."""
         return {instance.instance_id for instance in self._alive()} & set(instance_ids)
 
+    @override
     async def live(self) -> list[ExecutorInstance]:
-        """List all instances that are alive."""
         return self._alive()
 
     def _alive(self) -> list[ExecutorInstance]:

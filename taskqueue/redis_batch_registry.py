@@ -8,10 +8,11 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 from redis.asyncio import Redis
+from typing_extensions import override
 
 from eventlog.key_quarantine import with_quarantine
 from taskqueue import keys
-from taskqueue.batch_registry import BatchEntry
+from taskqueue.batch_registry import BatchEntry, BatchRegistry
 from taskqueue.refusals import QUEUE_ERRORS, answers
 
 logger = logging.getLogger(__name__)
@@ -20,14 +21,14 @@ _KEYS = (keys.spec_key, keys.contexts_key, keys.lanes_key)
 _ENTRY: TypeAdapter[BatchEntry] = TypeAdapter(BatchEntry)
 
 
-class RedisBatchRegistry:
+class RedisBatchRegistry(BatchRegistry):
     """`BatchRegistry` on a Redis or Valkey server."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
+    @override
     async def upsert(self, entry: BatchEntry, spec: bytes) -> None:
-        """Register a batch, or replace its entry."""
         with QUEUE_ERRORS:
             await self._on(keys.BATCHES, partial(self._upsert, entry, spec))
 
@@ -41,36 +42,36 @@ class RedisBatchRegistry:
     async def _on(self, name: str, command: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 - a reply
         return await with_quarantine(self._redis, [name], command)
 
+    @override
     async def list(self) -> Sequence[BatchEntry]:
-        """List all registered batches."""
         with QUEUE_ERRORS:
             bodies: Any = await self._on(keys.BATCHES, partial(self._redis.hvals, keys.BATCHES))
         return [entry for body in bodies if (entry := _entry(body))]
 
+    @override
     async def spec(self, batch_id: str) -> bytes | None:
-        """Return a batch's spec; None if it is not registered."""
         name = keys.spec_key(batch_id)
         with QUEUE_ERRORS:
             body: Any = await self._on(name, partial(self._redis.get, name))
         return body  # type: ignore[no-any-return]  # bytes: replies are not decoded
 
+    @override
     async def unregister(self, batch_id: str) -> None:
-        """Remove a batch with its spec, contexts and lanes."""
         with QUEUE_ERRORS:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.hdel(keys.BATCHES, batch_id)
                 pipe.unlink(*(key(batch_id) for key in _KEYS))
                 await answers(pipe)
 
+    @override
     async def put_contexts(self, batch_id: str, contexts: Mapping[str, bytes]) -> None:
-        """Store the outputs that evaluations of a serial group need from earlier ones of the group."""
         if contexts:
             name = keys.contexts_key(batch_id)
             with QUEUE_ERRORS:
                 await self._on(name, partial(self._redis.hset, name, items=_flat(contexts)))
 
+    @override
     async def contexts(self, batch_id: str, evaluation_ids: Sequence[str]) -> Sequence[bytes | None]:
-        """Return the stored contexts of some evaluations."""
         if not evaluation_ids:
             return []
         name = keys.contexts_key(batch_id)
@@ -86,8 +87,8 @@ class RedisBatchRegistry:
             with QUEUE_ERRORS:
                 await self._on(name, partial(self._redis.hset, name, items=_flat(encoded)))
 
+    @override
     async def lanes(self, batch_id: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the lanes of each partition of a batch, as far as an executor has recorded them."""
         name = keys.lanes_key(batch_id)
         with QUEUE_ERRORS:
             encoded: Any = await self._on(name, partial(self._redis.hgetall, name))

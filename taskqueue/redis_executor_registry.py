@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from redis.asyncio import Redis
+from typing_extensions import override
 
 from eventlog.key_quarantine import with_quarantine
 from taskqueue import keys
-from taskqueue.executor_registry import INSTANCE_TTL, ExecutorInstance
+from taskqueue.executor_registry import INSTANCE_TTL, ExecutorInstance, ExecutorRegistry
 from taskqueue.refusals import QUEUE_ERRORS, answers
 
 logger = logging.getLogger(__name__)
@@ -19,15 +20,15 @@ logger = logging.getLogger(__name__)
 _INSTANCE: TypeAdapter[ExecutorInstance] = TypeAdapter(ExecutorInstance)
 
 
-class RedisExecutorRegistry:
+class RedisExecutorRegistry(ExecutorRegistry):
     """`ExecutorRegistry` on a Redis or Valkey server."""
 
     def __init__(self, redis: Redis, *, lifetime: timedelta = INSTANCE_TTL) -> None:
         self._redis = redis
         self._lifetime = lifetime
 
+    @override
     async def heartbeat(self, instance: ExecutorInstance) -> None:
-        """Renew the lease of an executor instance."""
         with QUEUE_ERRORS:
             await with_quarantine(self._redis, [keys.EXECUTORS], partial(self._renew, instance))
 
@@ -41,16 +42,16 @@ class RedisExecutorRegistry:
             pipe.zremrangebyscore(keys.EXECUTORS, "-inf", now - self._lifetime.total_seconds())
             await answers(pipe)
 
+    @override
     async def deregister(self, instance_id: str) -> None:
-        """Remove an instance that has stopped."""
         with QUEUE_ERRORS:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.unlink(keys.executor_key(instance_id))
                 pipe.zrem(keys.EXECUTORS, instance_id)
                 await answers(pipe)
 
+    @override
     async def filter_live(self, instance_ids: Iterable[str]) -> set[str]:
-        """Return those of these instances that are alive."""
         ids = list(instance_ids)
         names = [keys.executor_key(each) for each in ids]
         with QUEUE_ERRORS:
@@ -58,8 +59,8 @@ class RedisExecutorRegistry:
             bodies = await with_quarantine(self._redis, names, partial(self._bodies, names))
         return {each for each, body in zip(ids, bodies, strict=True) if body is not None}
 
+    @override
     async def live(self) -> list[ExecutorInstance]:
-        """List all instances that are alive."""
         with QUEUE_ERRORS:
             read_index = partial(self._redis.zrange, keys.EXECUTORS, 0, -1)
             index: list[Any] = await with_quarantine(self._redis, [keys.EXECUTORS], read_index)

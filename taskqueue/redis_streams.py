@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from redis.asyncio import Redis
+from typing_extensions import override
 
 from eventlog.key_quarantine import is_wrong_type, quarantine
 from eventlog.scripts import Call, Script
 from taskqueue import keys, telemetry
 from taskqueue.queue_layout import DEFAULT_PARTITION, queue_name, split_queue
 from taskqueue.refusals import QUEUE_ERRORS, answers, means_gone
-from taskqueue.tasks import Delivery, QueueCounts, Task
+from taskqueue.tasks import Delivery, QueueCounts, Task, TaskQueue
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -45,19 +46,19 @@ _EXTEND = Script(HERE / "extend.lua")
 _COUNTS = Script(HERE / "counts.lua")
 
 
-class RedisTaskQueue:
+class RedisTaskQueue(TaskQueue):
     """`TaskQueue` on a Redis or Valkey server."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
         telemetry.begin()
 
+    @override
     async def enqueue(self, queue: str, task: Task) -> str:
-        """Add a task; returns the id of its message."""
         return (await self.enqueue_batch(queue, [task]))[0]
 
+    @override
     async def enqueue_batch(self, queue: str, tasks: Sequence[Task]) -> list[str]:
-        """Add many tasks at once; returns the ids of their messages."""
         key = [keys.tasks_key(queue)]
         calls: list[Call] = [(key, [field for task in chunk for field in task]) for chunk in _chunks(tasks)]
         replies = await self._run(_ENQUEUE, calls)
@@ -148,14 +149,14 @@ class RedisTaskQueue:
         telemetry.count_claims(each.claimed_from for each in claimed)
         return claimed
 
+    @override
     async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
-        """Remove finished tasks; returns how many of them this consumer still owned."""
         owned = await self._remove(consumer, deliveries)
         telemetry.acked.add(owned)
         return owned
 
+    @override
     async def nack(self, consumer: str, delivery: Delivery) -> bool:
-        """Return a task to its queue; False if this consumer no longer owned it."""
         arguments = [keys.GROUP, consumer, delivery.id, *delivery.task]
         is_owned = bool((await self._run(_NACK, [([keys.tasks_key(delivery.queue)], arguments)]))[0])
         telemetry.nacked.add(is_owned, telemetry.RETRY)
@@ -170,8 +171,8 @@ class RedisTaskQueue:
     async def _remove(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
         return sum(await self._run(_ACK, _calls_by_queue(consumer, deliveries)))
 
+    @override
     async def extend(self, consumer: str, deliveries: Sequence[Delivery]) -> list[Delivery]:
-        """Renew the leases of active tasks; returns those that this consumer still owns."""
         calls = list(_calls_by_queue(consumer, deliveries))
         replies = await self._run(_EXTEND, calls)
         owned = {
@@ -181,13 +182,13 @@ class RedisTaskQueue:
         }
         return [each for each in deliveries if (keys.tasks_key(each.queue), each.id) in owned]
 
+    @override
     async def counts(self, queues: Sequence[str]) -> list[QueueCounts]:
-        """Count the ready and owned tasks of each queue."""
         replies = await self._run(_COUNTS, [([keys.tasks_key(queue)], [keys.GROUP]) for queue in queues])
         return [QueueCounts(*reply) for reply in replies]
 
+    @override
     async def delete(self, batch_id: str, partitions: Sequence[str] = (DEFAULT_PARTITION,)) -> None:
-        """Delete the queues of these partitions of a batch, with all their tasks."""
         streams = [keys.tasks_key(queue_name(batch_id, partition)) for partition in partitions]
         with QUEUE_ERRORS:
             async with self._redis.pipeline(transaction=False) as pipe:

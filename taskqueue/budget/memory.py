@@ -2,12 +2,21 @@
 
 from collections.abc import Callable, Sequence
 
+from typing_extensions import override
+
 from taskqueue.budget import account as rules
 from taskqueue.budget.account import BudgetAccount
-from taskqueue.budget.contract import BudgetGrant, BudgetRequest, BudgetTerms, BudgetView, NewAccount
+from taskqueue.budget.contract import (
+    BudgetAccounts,
+    BudgetGrant,
+    BudgetRequest,
+    BudgetTerms,
+    BudgetView,
+    NewAccount,
+)
 
 
-class MemoryBudgets:
+class MemoryBudgets(BudgetAccounts):
     """`BudgetAccounts` of this process; `now` returns Unix seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -29,6 +38,6 @@ class MemoryBudgets:
         self._accounts[terms.batch_id], seen = rules.publish(account, self._now(), terms, create)
         return seen
 
+    @override
     async def close(self, batch_id: str) -> None:
-        """Remove an account."""
         self._accounts.pop(batch_id, None)

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis
+from typing_extensions import override
 
 from eventlog.scripts import Call, Script
 from taskqueue.budget.contract import (
     NO_ACCOUNT,
     NOTHING,
     Amount,
+    BudgetAccounts,
     BudgetGrant,
     BudgetRequest,
     BudgetTerms,
@@ -36,29 +38,29 @@ def budget_key(batch_id: str) -> str:
     return f"eval:budget:{{{batch_id}}}"
 
 
-class RedisBudgets:
+class RedisBudgets(BudgetAccounts):
     """`BudgetAccounts` on a Redis or Valkey server; only a test passes a `now` of its own."""
 
     def __init__(self, redis: Redis, *, now: Callable[[], float] | None = None) -> None:
         self._redis = redis
         self._now = now
 
+    @override
     async def request(self, requests: Sequence[BudgetRequest]) -> list[BudgetGrant]:
-        """Declare, settle and reserve, each request atomically, all in one round trip."""
         if not requests:
             return []
         with QUEUE_ERRORS:
             replies = await _BUDGET.run(self._redis, [self._request(each) for each in requests])
         return [_grant(reply) for reply in replies]
 
+    @override
     async def publish(self, terms: BudgetTerms, *, create: NewAccount | None = None) -> BudgetView | None:
-        """Set limits and recorded spend; None where the account is missing and not to be created."""
         with QUEUE_ERRORS:
             [reply] = await _BUDGET.run(self._redis, [self._publish(terms, create)])
         return _view(reply) if reply else None
 
+    @override
     async def close(self, batch_id: str) -> None:
-        """Remove an account."""
         with QUEUE_ERRORS:
             await self._redis.unlink(budget_key(batch_id))
 
