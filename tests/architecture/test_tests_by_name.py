@@ -53,9 +53,6 @@ scoreline/observability: metrics span_files thresholds
 scoreline/observability/alerts: definition promql rules
 scoreline/reports: batch_view budgets checks compare_text export_file export_parquet labels
 scoreline/reports: provider_batches quarantine rendered_prompt report_text sandbox_report screen table
-scoreline/reports/audit: unfinished
-scoreline/reports/replay: comparison_text document event_text exchange follow_updates gaps grid history
-scoreline/reports/replay: sources summary_text timeline_entry
 storage_worker: maintenance pass_results
 """
 """Modules that are tested only through their callers, by package; the table may only shrink."""
