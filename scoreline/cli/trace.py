@@ -37,8 +37,9 @@ def run(
     spans = spans_of(settings.trace_dir, evaluation)
     if not spans:
         raise CommandError(
-            f"{settings.trace_dir} has no trace of {evaluation}. EVAL_TRACE_RATIO sets the share of "
-            f"evaluations is traced, {settings.trace_ratio:g} here; 1 traces all that are submitted then."
+            f"{settings.trace_dir} has no trace of {evaluation}. EVAL_TRACE_RATIO sets the share "
+            f"of evaluations that is traced, {settings.trace_ratio:g} here; "
+            "1 traces all that are submitted then."
         )
     if as_json:
         typer.echo(json.dumps(document(evaluation, spans)))

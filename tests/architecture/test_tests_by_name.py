@@ -44,13 +44,9 @@ projections/queries: batch_summary batches evaluation_history export monitoring
 projections/queries: provider_batches quarantine results
 projections/sql: timestamps
 projections/verification: pages
-scoreline/cli: batch_options batch_reports batch_run coordinator fork_server provider_sim replay sandbox
-scoreline/cli: switches trace worker
 scoreline/local: run_pause servers
 scoreline/local/demo: run
 scoreline/local/observe: run unordered_writer workload
-scoreline/observability: metrics span_files thresholds
-scoreline/observability/alerts: definition promql rules
 scoreline/reports: batch_view budgets checks compare_text export_file export_parquet labels
 scoreline/reports: provider_batches quarantine rendered_prompt report_text sandbox_report screen table
 storage_worker: maintenance pass_results
