@@ -37,19 +37,11 @@ IMPLEMENTATIONS = {
 }
 """Modules that a conformance suite tests, by the module of their contract."""
 THROUGH_CALLERS = """
-coordinator: app attempt_opening reconciler script_loader telemetry
-coordinator/provider_batches: context memory poll_schedule result_reader settings
-projections/database: connection
-projections/queries: batch_summary batches evaluation_history export monitoring
-projections/queries: provider_batches quarantine results
-projections/sql: timestamps
-projections/verification: pages
 scoreline/local: run_pause servers
 scoreline/local/demo: run
 scoreline/local/observe: run unordered_writer workload
 scoreline/reports: batch_view budgets checks compare_text export_file export_parquet labels
 scoreline/reports: provider_batches quarantine rendered_prompt report_text sandbox_report screen table
-storage_worker: maintenance pass_results
 """
 """Modules that are tested only through their callers, by package; the table may only shrink."""
 

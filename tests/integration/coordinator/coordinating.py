@@ -23,6 +23,8 @@ from psycopg_pool import AsyncConnectionPool
 from coordinator.acceptance import accept
 from coordinator.app import CoordinatorConfig, build
 from coordinator.coordinator import Coordinator
+from coordinator.metrics import CoordinatorMetrics
+from coordinator.metrics_collector import MetricsCollector
 from coordinator.operations import Operator
 from coordinator.settings import CoordinatorSettings
 from coordinator.submission import NewEvaluation
@@ -37,6 +39,7 @@ from projections.database.connection import make_pool
 from projections.database.readiness import prepare
 from projections.ledger.batch import NewBatch
 from projections.ledger.postgres import PostgresLedger
+from projections.queries.monitoring import BatchMonitor
 from projections.store.postgres import PostgresStore
 from projections.verification.verify import verify
 from storage_worker.storage import Storage
@@ -264,3 +267,8 @@ async def house(redis_url: str, postgres_url: str, **settings: Any) -> AsyncIter
         )
         yield here
         await here.check()
+
+
+def observer_of(here: House) -> MetricsCollector:
+    """Build a coordinator that collects metrics."""
+    return MetricsCollector(CoordinatorMetrics(), BatchMonitor(here.pool), here.queues)

@@ -111,26 +111,6 @@ async def spent(here: House, batch_id: str) -> float:
     return float(cost)
 
 
-async def test_a_terminal_event_that_was_not_published_is_published_later(here: House) -> None:
-    """A coordinator crashed between Postgres and Redis: the next one fences the owner."""
-    await here.submit("nightly", 1)
-    await here.run_cycle()
-    await here.work("nightly", {1: "goes on"})
-    key = evaluation_id("nightly", 1)
-    names = await here.keys(f"eval:*{key}")
-    bodies = [await here.log.redis.dump(name) for name in names]
-    await here.operator.cancel("nightly")
-    # As if the terminal event had never been appended, nor marked.
-    for name, body in zip(names, bodies, strict=True):
-        await here.log.redis.restore(name, 0, body or b"", replace=True)
-    await here.alter("UPDATE evaluations SET published = false")
-    await here.run_cycle()
-    here.owned[key].record(ANSWER)
-    with pytest.raises(AttemptLost):
-        await here.owned[key].acknowledged()
-    assert await here.ask("SELECT published FROM evaluations") == [(True,)]
-
-
 async def test_cancelling_twice_changes_nothing(here: House) -> None:
     """Two requests at once, and one more when the batch is over."""
     await here.submit("nightly", 5)

@@ -11,7 +11,13 @@ from redis.asyncio import Redis
 from eventlog.keys import DEFAULT_SHARDS, GROUP, append_state_key, events_key, shard_of, wake_key
 from eventlog.log import EXPIRY_SECONDS
 from storage_worker.settings import Ordering
-from tests.integration.storage_worker.x import LIFE, completed, life
+from tests.integration.storage_worker.wake_up_steps import (
+    LIFE,
+    completed,
+    deliver_unseen,
+    life,
+    nothing_pending,
+)
 from tests.integration.worker import (
     WAKE_STREAMS,
     Site,
@@ -83,49 +89,6 @@ async def test_a_restarted_worker_processes_its_pending_wake_ups(here: Site) -> 
         await until(lambda: nothing_pending(here))
 
 
-async def test_wake_ups_of_a_dead_worker_are_claimed(here: Site) -> None:
-    """A live worker claims wake-ups that have been pending with another consumer for too long."""
-    async with worker(here, claim_idle=timedelta(milliseconds=90)):
-        await here.add_plainly(life("orphan"), wake=False)
-        await deliver_unseen(here.redis, "orphan", consumer="dead")
-        await until(lambda: here.state("orphan"))
-        await until(lambda: nothing_pending(here))
-
-
-async def deliver_unseen(redis: Redis, evaluation_id: str, *, consumer: str) -> None:
-    """Deliver a new wake-up to a consumer that does not see it, before another consumer can read it."""
-    stream = wake_key(shard_of(evaluation_id, DEFAULT_SHARDS))
-    async with redis.pipeline(transaction=True) as pipe:
-        pipe.xadd(stream, {"id": evaluation_id})
-        pipe.xreadgroup(GROUP, consumer, {stream: ">"})
-        _, taken = await pipe.execute()
-    assert taken
-
-
-async def nothing_pending(here: Site) -> bool:
-    return await here.pending() == 0
-
-
-async def test_the_sweep_finds_an_event_whose_wake_up_was_lost(here: Site) -> None:
-    """Without a wake-up the event is stored later, but it is stored.
-
-    The first read of a worker that starts, and its first scan, may come late and store the first of them
-    by chance; only a sweep stores the second.
-    """
-    async with worker(here):
-        await complete_without_wake_up(here, "unsung")
-        await complete_without_wake_up(here, "unsung-again")
-
-
-async def complete_without_wake_up(here: Site, evaluation_id: str) -> None:
-    first, *rest = life(evaluation_id)
-    await here.add_plainly([first])
-    await until(lambda: here.state(evaluation_id))
-    await until(lambda: nothing_pending(here))
-    await here.add_plainly(rest, wake=False)
-    await until(lambda: completed(here, evaluation_id))
-
-
 async def test_a_gap_is_bridged_after_the_time_out_and_the_late_event_kept(here: Site) -> None:
     """A gap before a closing event is bridged on record; the event that arrives later changes nothing."""
     events = life("gappy")
@@ -169,21 +132,6 @@ async def expiring(here: Site, evaluation_id: str) -> bool:
     shard = shard_of(evaluation_id, DEFAULT_SHARDS)
     lives = [await here.redis.ttl(key(shard, evaluation_id)) for key in (events_key, append_state_key)]
     return all(0 < life <= EXPIRY_SECONDS for life in lives)
-
-
-async def test_wake_up_streams_are_trimmed(here: Site) -> None:
-    """Entries that every group has read are trimmed by whole nodes."""
-    stream = WAKE_STREAMS[0]
-    async with worker(here):
-        async with here.redis.pipeline(transaction=False) as pipe:
-            for _ in range(1_000):
-                pipe.xadd(stream, {"id": "unknown"})
-            await pipe.execute()
-        await until(lambda: shorter(here, stream, 200))
-
-
-async def shorter(here: Site, stream: str, length: int) -> bool:
-    return await here.redis.xlen(stream) < length
 
 
 async def test_a_graceful_stop_leaves_no_pending_wake_ups(here: Site) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from psycopg import AsyncConnection
 
 from scoreline.servers.addresses import Servers
-from tests.integration.storage_worker.x import completed, life
+from tests.integration.storage_worker.wake_up_steps import completed, life
 from tests.integration.worker import (
     Site,
     admit,

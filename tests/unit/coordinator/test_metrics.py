@@ -6,8 +6,6 @@ from decimal import Decimal
 import pytest
 
 from coordinator.metrics import GAUGES, STALE_AFTER, CoordinatorMetrics, FleetOverview
-from coordinator.telemetry import mode_of, status_of
-from domain.batch_spec import BatchSpec, TargetSpec
 from projections.folds.progress import Progress
 from projections.queries.monitoring import ActiveBatch
 from taskqueue.tasks import QueueCounts
@@ -116,27 +114,3 @@ def test_an_unavailable_server_is_reported(view):
     with measuring() as measured:
         pass
     assert [measured.gauge("eval_dependency_up", name) for name in ("redis", "postgres")] == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("state", "completed", "status"),
-    [
-        ("completed", 4, "success"),
-        ("completed", 3, "partial"),
-        ("completed", 0, "failed"),
-        ("cancelled", 3, "cancelled"),
-        ("expired", 0, "expired"),
-    ],
-)
-def test_a_finished_batch_has_a_status(state, completed, status):
-    """The status depends on state, verdicts and dead letters."""
-    assert status_of(state, completed=completed, total=4) == status
-
-
-def test_a_batch_with_targets_of_several_types_is_mixed():
-    """A batch with targets of one type has that type as its mode."""
-    one, same, other = (TargetSpec(kind, kind) for kind in ("python", "python", "http"))
-    assert [mode_of(BatchSpec("b", targets)) for targets in ((one, same), (one, other))] == [
-        "python",
-        "mixed",
-    ]
