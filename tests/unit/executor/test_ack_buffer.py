@@ -1,11 +1,17 @@
 """The ack buffer: acks wait for the log, are sent in batches, and survive outages."""
 
 import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
 
 from eventlog import payloads as p
 from eventlog.log import LogUnavailable
+from eventlog.tasks import end
+from executor.ack_buffer import MAX_ACKS, AckBuffer
 from executor.contract import TargetReply
-from taskqueue.tasks import QueueCounts
+from executor.outage import Outage
+from taskqueue.memory import MemoryTaskQueue
+from taskqueue.tasks import Delivery, QueueCounts, QueueUnavailable, Task
 from tests.unit.executor.harness import ANSWER, Harness, virtually
 from tests.unit.executor.steps import LONG, Flaky, asked, counts
 from tests.waiting import until
@@ -31,3 +37,72 @@ async def test_a_task_is_acked_only_after_its_closing_event():
         log.away = False
         await until(harness.is_drained)
     assert isinstance(await harness.last("e-1"), p.Completed)
+
+
+class RecordingQueue(MemoryTaskQueue):
+    """A queue that records the size of every call, and is unavailable at some of them."""
+
+    def __init__(self, *unavailable_at: int) -> None:
+        super().__init__(lambda: 0.0)
+        self.calls: list[tuple[str, int]] = []
+        self._unavailable_at = unavailable_at
+
+    def _call(self, name: str, size: int) -> None:
+        self.calls.append((name, size))
+        if len(self.calls) in self._unavailable_at:
+            raise QueueUnavailable("connection refused")
+
+    async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
+        self._call("ack", len(deliveries))
+        return await super().ack(consumer, deliveries)
+
+    async def dead_letter(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
+        self._call("dead_letter", len(deliveries))
+        return await super().dead_letter(consumer, deliveries)
+
+    async def nack(self, consumer: str, delivery: Delivery) -> bool:
+        self._call("nack", 1)
+        return await super().nack(consumer, delivery)
+
+
+async def delivered(tasks: MemoryTaskQueue, number: int) -> list[Delivery]:
+    await tasks.enqueue_batch("batch-1", [Task(f"e-{each}", 1) for each in range(number)])
+    return await tasks.consume("worker", {"batch-1": number}, block=timedelta())
+
+
+async def flush(acks: AckBuffer) -> None:
+    running = asyncio.create_task(acks.run())
+    await acks.empty()
+    await end([running])
+
+
+@virtually
+async def test_acks_are_sent_in_calls_of_limited_size():
+    """Dead letters after them, then nacks one by one; the buffer is empty when all are confirmed."""
+    tasks = RecordingQueue()
+    acks = AckBuffer(tasks, "worker", linger=0.005, outage=Outage())
+    *done, dead, unstarted = await delivered(tasks, MAX_ACKS + 3)
+    for each in done:
+        acks.ack(each)
+    acks.nack(unstarted)
+    acks.dead_letter(dead)
+    assert not acks.is_empty
+    await flush(acks)
+    assert acks.is_empty
+    assert tasks.calls == [("ack", MAX_ACKS), ("ack", 1), ("dead_letter", 1), ("nack", 1)]
+    assert await tasks.counts(["batch-1"]) == [QueueCounts(ready=1)]
+
+
+@virtually
+async def test_an_ack_that_failed_is_sent_again():
+    """Only what was confirmed leaves the buffer; each kind is repeated on its own."""
+    tasks = RecordingQueue(1, 3, 5)
+    acks = AckBuffer(tasks, "worker", linger=0.005, outage=Outage())
+    done, dead, unstarted = await delivered(tasks, 3)
+    acks.ack(done)
+    acks.dead_letter(dead)
+    acks.nack(unstarted)
+    await flush(acks)
+    names = [name for name, _ in tasks.calls]
+    assert names == ["ack", "ack", "dead_letter", "dead_letter", "nack", "nack"]
+    assert await tasks.counts(["batch-1"]) == [QueueCounts(ready=1)]
