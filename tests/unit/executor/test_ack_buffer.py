@@ -86,9 +86,9 @@ async def test_acks_are_sent_in_calls_of_limited_size():
         acks.ack(each)
     acks.nack(unstarted)
     acks.dead_letter(dead)
-    assert not acks.is_empty
+    was_empty = acks.is_empty
     await flush(acks)
-    assert acks.is_empty
+    assert (was_empty, acks.is_empty) == (False, True)
     assert tasks.calls == [("ack", MAX_ACKS), ("ack", 1), ("dead_letter", 1), ("nack", 1)]
     assert await tasks.counts(["batch-1"]) == [QueueCounts(ready=1)]
 
@@ -106,3 +106,15 @@ async def test_an_ack_that_failed_is_sent_again():
     names = [name for name, _ in tasks.calls]
     assert names == ["ack", "ack", "dead_letter", "dead_letter", "nack", "nack"]
     assert await tasks.counts(["batch-1"]) == [QueueCounts(ready=1)]
+
+
+@virtually
+async def test_a_buffer_with_a_dead_letter_that_failed_is_not_empty():
+    """An executor that ends only when the buffer is empty would leave the task to others."""
+    tasks = RecordingQueue(1)
+    acks = AckBuffer(tasks, "worker", linger=0.005, outage=Outage())
+    [dead] = await delivered(tasks, 1)
+    acks.dead_letter(dead)
+    await flush(acks)
+    assert tasks.calls == [("dead_letter", 1)] * 2
+    assert await tasks.counts(["batch-1"]) == [QueueCounts()]

@@ -1,10 +1,12 @@
 """Heartbeats: registration, and the visibility of active tasks."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 from domain.batch_spec import BatchSpec
 from executor.contract import TargetReply
+from executor.settings import Timings
 from tests.builders import BATCH
 from tests.unit.executor.harness import ANSWER, SETTINGS, TARGET, Harness, virtually
 from tests.unit.executor.steps import Flaky, done
@@ -29,7 +31,10 @@ async def test_an_executor_that_never_reached_its_queue_can_be_stopped():
 @virtually
 async def test_a_long_task_is_not_taken_over():
     """Each heartbeat extends it, and the executor stays registered."""
-    harness = Harness(BatchSpec("batch", (TARGET,), timeout=1_000.0))
+    no_take_over = Timings(take_over_every=timedelta(days=1))  # of its own task, which would extend it, too
+    harness = Harness(
+        BatchSpec("batch", (TARGET,), timeout=1_000.0), replace(SETTINGS, timings=no_take_over)
+    )
 
     async def take_long(_question):
         await asyncio.sleep(600)
