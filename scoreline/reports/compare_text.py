@@ -80,16 +80,20 @@ def _scope(compared: Compared) -> Iterator[str]:
         if over:
             left_out = "; ".join(excerpt(str(label), LABEL_SHOWN) for label in over)
             yield f"only in the {side}, not compared: {left_out}"
-    judged = f"{counted(comparison.judged, 'pair')} compared"
-    others = {
-        "pairs not scored": comparison.unjudged,
-        "evaluations only in the first": comparison.left.only_here,
-        "only in the second": comparison.right.only_here,
-    }
-    yield ", ".join([judged, *(f"{count:,} {what}" for what, count in others.items() if count)])
+    yield ", ".join(_pair_counts(comparison))
     if comparison.lost:
         command = batch_command("dlq", printable(compared.right.batch_id))
         yield f"{comparison.lost:,} had passed and have no verdict now: {command}"
+
+
+def _pair_counts(comparison: BatchComparison) -> Iterator[str]:
+    yield f"{counted(comparison.judged, 'pair')} compared"
+    if comparison.unjudged:
+        yield f"{counted(comparison.unjudged, 'pair')} not scored"
+    if comparison.left.only_here:
+        yield f"{counted(comparison.left.only_here, 'evaluation')} only in the first"
+    if comparison.right.only_here:
+        yield f"{comparison.right.only_here:,} only in the second"
 
 
 def _sides(compared: Compared, width: int) -> RenderableType:

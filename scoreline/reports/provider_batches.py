@@ -58,7 +58,7 @@ def provider_lines(at_providers: AtProviders, now: datetime) -> Iterator[str]:
     for each in at_providers.at_work[:SHOWN]:
         yield _line(each, now)
     if (more := len(at_providers.at_work) - SHOWN) > 0:
-        yield f"… and {more:,} more provider batches."
+        yield f"… and {counted(more, 'more provider batch', 'more provider batches')}."
 
 
 def _line(each: ProviderBatchStatus, now: datetime) -> str:
@@ -74,7 +74,7 @@ def _line(each: ProviderBatchStatus, now: datetime) -> str:
             state = f"ended, {each.counts.succeeded:,} answered, results are being read"
         case other:
             state = other
-    return f"Provider batch {name}: {each.size:,} requests, {state}{note}"
+    return f"Provider batch {name}: {counted(each.size, 'request')}, {state}{note}"
 
 
 def provider_document(at_providers: AtProviders) -> dict[str, Any]:

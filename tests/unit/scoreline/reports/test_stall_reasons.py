@@ -2,13 +2,9 @@
 
 from datetime import timedelta
 
-import pytest
-
 from projections.queries.batches import WaitingCount
 from scoreline.reports.batch_view import BatchView
-from scoreline.reports.fleet_status import FleetStatus
 from scoreline.reports.stall_reasons import reasons
-from taskqueue.executor_registry import ExecutorInstance
 from tests.builders import START
 from tests.unit.scoreline.reports.snapshots import FLEET, NOW, abandoned, make_snapshot
 
@@ -32,33 +28,6 @@ def test_an_abandoned_local_run_has_one_suggestion() -> None:
         [reason] = reasons(abandoned(completed=ended))
         assert reason.startswith("No process serves it: the command that ran it has ended")
         assert reason.endswith("To continue: scoreline batch resume b")
-
-
-@pytest.mark.parametrize(
-    "view",
-    [
-        BatchView(
-            make_snapshot(run_id="r", now=START + timedelta(seconds=14)),
-            fleet=FleetStatus(),
-            leaderless=True,
-        ),
-        BatchView(make_snapshot(run_id="r"), fleet=FleetStatus()),
-        BatchView(
-            make_snapshot(run_id="r"),
-            fleet=FleetStatus((ExecutorInstance("i-1", "one", run_id="r"),)),
-            leaderless=True,
-        ),
-        BatchView(
-            make_snapshot(run_id="r"), fleet=FleetStatus(unavailable="Redis is away."), leaderless=True
-        ),
-        BatchView(make_snapshot(), fleet=FleetStatus(), leaderless=True),
-    ],
-    ids=["starting", "led", "with an executor", "redis away", "of the fleet"],
-)
-def test_a_run_is_abandoned_only_if_nothing_of_it_is_alive(view: BatchView) -> None:
-    """A run that starts, leads, executes, or whose state is unknown is not abandoned."""
-    assert not view.is_abandoned
-    assert not any("batch resume" in reason for reason in reasons(view) if view.snapshot.run_id)
 
 
 def test_claimed_evaluations_are_reported_before_queued_ones() -> None:
