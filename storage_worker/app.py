@@ -95,11 +95,13 @@ def build_app(settings: StorageSettings) -> FastStream:
             with GAUGES.registered(storage.metrics):
                 yield
         finally:
+            failure = _failure_of(loops)
             await end(loops)
             await _finish_pending(consumer, settings.batch_size)
             await pool.close()
             await log.aclose()
-        _raise_failure(loops)
+        if failure:
+            raise LoopError(f"The storage worker stopped: {failure}") from failure
 
     app = FastStream(
         broker,
@@ -131,11 +133,13 @@ class LoopError(Exception):
     """A background loop of a storage worker has failed; its process exits with an error."""
 
 
-def _raise_failure(loops: "Iterable[asyncio.Task[None]]") -> None:
-    """Raise what ended a loop: a supervisor restarts a worker by its exit code."""
-    for loop in loops:
-        if not loop.cancelled() and (error := loop.exception()):
-            raise LoopError(f"The storage worker stopped: {error}") from error
+def _failure_of(loops: "Iterable[asyncio.Task[None]]") -> BaseException | None:
+    """Return what ended a loop, before the others are cancelled: a supervisor reads the exit code.
+
+    A query of psycopg that is cancelled while it is being sent raises TypeError: no failure of its loop.
+    """
+    ended = (loop for loop in loops if loop.done() and not loop.cancelled())
+    return next(filter(None, (loop.exception() for loop in ended)), None)
 
 
 def _exit_if_failed(loop: "asyncio.Task[None]", app: FastStream) -> None:

@@ -132,8 +132,10 @@ def _is_in_project(code: CodeType) -> bool:
 def _clear_caches() -> None:
     """Forget what functions of the project have computed before."""
     for found in gc.get_objects():
-        if isinstance(found, functools._lru_cache_wrapper) and _is_in_project(found.__wrapped__.__code__):
-            found.cache_clear()
+        if isinstance(found, functools._lru_cache_wrapper):
+            code = getattr(found.__wrapped__, "__code__", None)  # a class has none
+            if code and _is_in_project(code):
+                found.cache_clear()
 
 
 async def _running_attempt(here: Site, queue: EventQueue) -> OwnedAttempt:
