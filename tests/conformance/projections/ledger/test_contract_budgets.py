@@ -92,10 +92,10 @@ async def test_the_newest_failures_are_listed_with_how_they_came_about(ledgers):
     await ledgers.wait(1)
     await open_next(ledgers, 7, p.Queued(case=case, reason=p.OpeningReason.LOST), failed("lost"))
     await ledgers.wait(1)
-    await open_next(ledgers, 1, p.Queued(case=case, reason=p.OpeningReason.OPERATOR), failed("given up"))
+    await open_next(ledgers, 1, p.Queued(case=case, reason=p.OpeningReason.OPERATOR), failed("dead letter"))
     found = await ledgers.ledger.failures(B, limit=10)
     assert [(each.message, each.was_tried, each.is_at_once) for each in found] == [
-        ("given up", False, True),
+        ("dead letter", False, True),
         ("lost", True, False),
         ("operator", True, True),
         ("again", True, False),
