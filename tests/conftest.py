@@ -14,10 +14,8 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import docker  # type: ignore[import-untyped]  # docker ships no types
 import psycopg
 import pytest
-from docker.errors import DockerException  # type: ignore[import-untyped]  # as above
 from hypothesis import HealthCheck, settings
 from redis import Redis
 
@@ -89,6 +87,10 @@ def _docker_answers() -> bool:
 
 
 def _ping_docker() -> bool:
+    # Imported where it is needed: collection would cost every test process half a second more.
+    import docker  # type: ignore[import-untyped]  # noqa: PLC0415 - as above; docker ships no types
+    from docker.errors import DockerException  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
+
     try:
         with closing(docker.from_env(timeout=2)) as client:
             return bool(client.ping())

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
 BOMB = 100_000_000
 """Bytes that a bomb decompresses to."""
@@ -28,11 +29,29 @@ def compressed(window_bits: int, block: bytes = _BLOCK, size: int = BOMB) -> byt
     return b"".join([*pieces, packer.flush()])
 
 
-GZIP = compressed(zlib.MAX_WBITS | 16)
-DEFLATE = compressed(zlib.MAX_WBITS)
-NESTED = gzip.compress(GZIP, 9)
-TEXTS = compressed(zlib.MAX_WBITS | 16, CHUNK.replace(b'"x"', b'"%b"' % (b"x" * 500_000)))
-"""A stream of events that are within their limit, and whose text is not."""
+@cache
+def gzip_bomb() -> bytes:
+    """Compress once a test process, and only where a test sends it."""
+    return compressed(zlib.MAX_WBITS | 16)
+
+
+@cache
+def deflate_bomb() -> bytes:
+    """The same in the other coding."""
+    return compressed(zlib.MAX_WBITS)
+
+
+@cache
+def nested_bomb() -> bytes:
+    """A bomb inside of another."""
+    return gzip.compress(gzip_bomb(), 9)
+
+
+def texts_bomb() -> bytes:
+    """A stream of events that are within their limit, and whose text is not."""
+    return compressed(zlib.MAX_WBITS | 16, CHUNK.replace(b'"x"', b'"%b"' % (b"x" * 500_000)))
+
+
 DEEP = b"[" * 1_000_000
 WIDE = b"[" + b"[]," * 2_600_000 + b"[]]"
 
@@ -80,8 +99,8 @@ class HostileProvider:
             case "redirect":
                 where = f"Location: http://127.0.0.1:{self.other}/steal?prompt=yes"
                 writer.write(reply(b"", where, status=int(code)))
-            case _ if name in WHOLE:
-                writer.write(WHOLE[name])
+            case _ if name in whole_replies():
+                writer.write(whole_replies()[name])
             case _:
                 await _without_end(writer, *ENDLESS[name])
 
@@ -94,21 +113,28 @@ def reply(body: bytes, *headers: str, status: int = 200) -> bytes:
 
 _JSON = "Content-Type: application/json"
 _EVENTS = "Content-Type: text/event-stream"
-WHOLE: dict[str, bytes] = {
-    "gzip": reply(GZIP, _JSON, "Content-Encoding: gzip"),
-    "deflate": reply(DEFLATE, _JSON, "Content-Encoding: deflate"),
-    "nested": reply(NESTED, _JSON, "Content-Encoding: gzip, gzip"),
-    "brotli": reply(b"\x8b" * 1_000, _JSON, "Content-Encoding: br"),
-    "zstd": reply(b"\x28\xb5\x2f\xfd" * 1_000, _JSON, "Content-Encoding: zstd"),
-    "error": reply(GZIP, _JSON, "Content-Encoding: gzip", status=500),
-    "charset": reply(DEFLATE, "Content-Type: text/plain; charset=zlib", status=500),
-    "deep": reply(DEEP, _JSON),
-    "wide": reply(WIDE, _JSON),
-    "events": reply(GZIP, _EVENTS, "Content-Encoding: gzip"),
-    "texts": reply(TEXTS, _EVENTS, "Content-Encoding: gzip"),
-    "deepevent": reply(b"data: " + DEEP + b"\n\n", _EVENTS),
-    "headers": b"HTTP/1.1 200 X\r\nX: " + b"x" * 10_000_000,
-}
+
+
+@cache
+def whole_replies() -> dict[str, bytes]:
+    """Write the attacks that are one reply."""
+    return {
+        "gzip": reply(gzip_bomb(), _JSON, "Content-Encoding: gzip"),
+        "deflate": reply(deflate_bomb(), _JSON, "Content-Encoding: deflate"),
+        "nested": reply(nested_bomb(), _JSON, "Content-Encoding: gzip, gzip"),
+        "brotli": reply(b"\x8b" * 1_000, _JSON, "Content-Encoding: br"),
+        "zstd": reply(b"\x28\xb5\x2f\xfd" * 1_000, _JSON, "Content-Encoding: zstd"),
+        "error": reply(gzip_bomb(), _JSON, "Content-Encoding: gzip", status=500),
+        "charset": reply(deflate_bomb(), "Content-Type: text/plain; charset=zlib", status=500),
+        "deep": reply(DEEP, _JSON),
+        "wide": reply(WIDE, _JSON),
+        "events": reply(gzip_bomb(), _EVENTS, "Content-Encoding: gzip"),
+        "texts": reply(texts_bomb(), _EVENTS, "Content-Encoding: gzip"),
+        "deepevent": reply(b"data: " + DEEP + b"\n\n", _EVENTS),
+        "headers": b"HTTP/1.1 200 X\r\nX: " + b"x" * 10_000_000,
+    }
+
+
 _CHUNKED = b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 ENDLESS: dict[str, tuple[bytes, bytes, float]] = {
     "drip": (b"HTTP/1.1 200 X\r\nContent-Length: 1000000\r\n\r\n", b" ", 0.5),

@@ -19,12 +19,13 @@ from scoreline.local.embedded import embedded_servers
 from tests.acceptance.guide_blocks import Block, blocks, pages, steps, typed
 from tests.acceptance.guide_scenes import BEFORE, FILES, NOT_RUN, SAVED
 from tests.acceptance.guide_session import Differs, Session
+from tests.extras import require
 from tests.provider import provider
 
 ALL = [block for page in pages() for block in blocks(page)]
 FOLLOWED = [page for page in pages() if page in FILES]
 ENDPOINT = "https://models.example.com/v1/ask"
-pytest.importorskip("anthropic")
+require("anthropic")
 pytestmark = pytest.mark.timeout(600)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.acceptance.batch_commands import Folder, Started
+from tests.extras import require
 from tests.hostile_provider import HostileProvider, hostile_provider
 
-pytest.importorskip("openai")
+require("openai")
 pytestmark = pytest.mark.timeout(300)  # many processes, on a machine that may have much else to do
 
 MOST_MEMORY = 300 * 1024

@@ -10,12 +10,13 @@ import pytest
 from domain.batch_spec import Limits
 from scoreline.provider_sim.simulator import Simulator
 from tests.acceptance.batch_commands import TIMEOUT, Folder
+from tests.extras import require
 from tests.limits.commands import RecordingStats
 from tests.limits.measure import InForce, most_in_flight, violations
 from tests.provider import provider
 from tests.waiting import until
 
-pytest.importorskip("anthropic")
+require("anthropic")
 pytestmark = pytest.mark.timeout(300)  # many processes, on a machine that may have much else to do
 
 MODEL = "anthropic/claude-haiku-4-5"

@@ -9,10 +9,11 @@ import pytest
 
 from scoreline.provider_sim.simulator import Simulator
 from tests.acceptance.batch_commands import Folder
+from tests.extras import require
 from tests.provider import provider
 from tests.waiting import until
 
-pytest.importorskip("anthropic")
+require("anthropic")
 pytestmark = pytest.mark.timeout(300)  # many processes, on a machine that may have much else to do
 
 RUN = ("batch", "run", "--workers", "1", "--json", "--dataset", "cases.jsonl", "--evaluator", "exact")

@@ -12,11 +12,12 @@ from eventlog.redis_streams import connect
 from scoreline.provider_sim.simulator import Simulator
 from scoreline.reports.lanes import read_lanes
 from tests.acceptance.batch_commands import TIMEOUT, Folder
+from tests.extras import require
 from tests.provider import provider
 from tests.waiting import until
 
-pytest.importorskip("anthropic")
-pytest.importorskip("openai")
+require("anthropic")
+require("openai")
 pytestmark = pytest.mark.timeout(300)  # many processes, on a machine that may have much else to do
 
 RUN = ("batch", "run", "--workers", "1", "--json")

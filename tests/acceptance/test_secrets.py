@@ -15,10 +15,11 @@ from psycopg import sql
 from eventlog.redaction import Redactor
 from tests.acceptance.batch_commands import Folder
 from tests.acceptance.echoing_server import echoing_server, forms
+from tests.extras import require
 from tests.provider import provider
 from tests.waiting import until
 
-pytest.importorskip("anthropic")
+require("anthropic")
 pytestmark = pytest.mark.timeout(300)
 
 SECRETS = {

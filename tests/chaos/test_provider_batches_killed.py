@@ -12,11 +12,12 @@ from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec
 from scoreline.provider_sim.simulator import Simulator
 from tests.chaos.children import Child
 from tests.chaos.provider_coordinator import SETTINGS, coordinate
+from tests.extras import require
 from tests.integration.coordinator.coordinating import House, house
 from tests.provider import provider
 from tests.waiting import until
 
-pytest.importorskip("anthropic")
+require("anthropic")
 
 B = "nightly"
 CASES = 240

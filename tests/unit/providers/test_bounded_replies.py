@@ -19,7 +19,7 @@ from providers.bounded_replies import (
     bounds,
 )
 from providers.decompression import ReplyTooLarge
-from tests.hostile_provider import GZIP
+from tests.hostile_provider import gzip_bomb
 from tests.unit.providers.compressed import Body, raw_deflate
 
 BASE = "http://provider.test/v1"
@@ -71,7 +71,7 @@ async def test_an_answer_is_read_up_to_its_limit() -> None:
 async def test_an_error_is_cut_and_keeps_its_status() -> None:
     """An error status is classified the same, however long its body and whatever its charset."""
     headers = {"content_encoding": "gzip", "content_type": "text/plain; charset=zlib"}
-    async with client([GZIP], status=529, **headers) as made:
+    async with client([gzip_bomb()], status=529, **headers) as made:
         response = await made.get(BASE)
     assert (response.status_code, response.text.strip()) == (529, "")
     assert 0 < len(response.content) <= MAX_ERROR

@@ -20,11 +20,12 @@ from projections.queries.provider_batches import provider_backlog, provider_batc
 from scoreline.provider_sim.simulator import Simulator
 from scoreline.reports.provider_batches import AtProviders, provider_document, provider_lines
 from taskqueue.queue_layout import queue_name
+from tests.extras import require
 from tests.integration.coordinator.coordinating import CONSUMER, House, house
 from tests.provider import provider
 from tests.waiting import until
 
-pytest.importorskip("anthropic")
+require("anthropic")
 
 B = "nightly"
 KEY = "sk-ant-a-key-that-must-stay-secret"

@@ -3,15 +3,23 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any
 
 import httpx2
 import pytest
 
 from scoreline.provider_sim.simulator import Simulator
+from tests.extras import require
 from tests.provider import provider
 
-anthropic = pytest.importorskip("anthropic")
+require("anthropic")
+
+
+def sdk() -> Any:
+    """Import the SDK, which takes seconds, only where its tests run."""
+    return import_module("anthropic")
+
 
 ASK: dict[str, Any] = {
     "model": "simulated-large",
@@ -35,7 +43,7 @@ TOOL = {"name": "verdict", "description": "Judge.", "input_schema": VERDICT}
 async def asking(key: str = "sim", **settings: object) -> AsyncIterator[tuple[Simulator, Any]]:
     async with (
         provider(**settings) as sim,
-        anthropic.AsyncAnthropic(api_key=key, base_url=sim.base_url, max_retries=0) as client,
+        sdk().AsyncAnthropic(api_key=key, base_url=sim.base_url, max_retries=0) as client,
     ):
         yield sim, client
 
@@ -115,7 +123,7 @@ async def test_errors_are_what_the_sdk_makes_of_the_real_ones(settings, change, 
     async with asking(**settings) as (_, client):
         if error == "RateLimitError":
             await client.messages.create(**ASK)
-        with pytest.raises(getattr(anthropic, error)) as caught:
+        with pytest.raises(getattr(sdk(), error)) as caught:
             await client.messages.create(**{**ASK, **change})
     assert type(caught.value).__name__ == error
     if error == "RateLimitError":
@@ -126,7 +134,7 @@ async def test_errors_are_what_the_sdk_makes_of_the_real_ones(settings, change, 
 async def test_a_prompt_too_long_is_refused_in_the_words_of_the_api():
     """The message can be matched as the real one is."""
     async with asking(context_tokens=5) as (_, client):
-        with pytest.raises(anthropic.BadRequestError, match=r"prompt is too long: \d+ tokens > 5 maximum"):
+        with pytest.raises(sdk().BadRequestError, match=r"prompt is too long: \d+ tokens > 5 maximum"):
             await client.messages.create(**ASK)
 
 
@@ -150,7 +158,7 @@ async def test_keys_are_accepted_either_way_and_one_is_needed():
 async def test_a_stream_may_end_badly():
     """An error event, a reset and an early end reach the SDK's caller, the last as httpx raises it."""
     async with asking(stream_error=1) as (sim, client):
-        with pytest.raises(anthropic.APIStatusError, match="overloaded_error"):
+        with pytest.raises(sdk().APIStatusError, match="overloaded_error"):
             await _drained(client)
         sim.change(stream_error=0, reset_midway=1)
         with pytest.raises(httpx2.ReadError):

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.integration.scoreline.provider_sim.test_anthropic_messages import ASK, asking
+from tests.extras import require
+from tests.integration.scoreline.provider_sim.test_anthropic_messages import ASK, asking, sdk
 from tests.waiting import until
 
-anthropic = pytest.importorskip("anthropic")
+require("anthropic")
 
 
 def requests(number: int, **change: Any) -> list[dict[str, Any]]:
@@ -40,7 +41,7 @@ async def test_a_batch_lives_from_creation_to_deletion():
         assert (batch.processing_status, batch.results_url, batch.ended_at) == ("in_progress", None, None)
         assert batch.request_counts.processing == 50
         assert (batch.expires_at - batch.created_at).total_seconds() == 86_400
-        with pytest.raises(anthropic.BadRequestError):
+        with pytest.raises(sdk().BadRequestError):
             await client.messages.batches.delete(batch.id)
         assert sim.finish_batches() == 1
         batch = await ended(client, batch.id)
@@ -52,7 +53,7 @@ async def test_a_batch_lives_from_creation_to_deletion():
         }
         assert list(found) != [f"case-{i}" for i in range(50)]
         assert (await client.messages.batches.delete(batch.id)).type == "message_batch_deleted"
-        with pytest.raises(anthropic.NotFoundError):
+        with pytest.raises(sdk().NotFoundError):
             await client.messages.batches.retrieve(batch.id)
     assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 50)
 
@@ -94,11 +95,11 @@ async def test_an_invalid_request_fails_alone():
 async def test_one_bad_id_rejects_the_whole_batch(name):
     """A duplicate id rejects the batch, too."""
     async with asking() as (sim, client):
-        with pytest.raises(anthropic.BadRequestError, match="custom_id"):
+        with pytest.raises(sdk().BadRequestError, match="custom_id"):
             await client.messages.batches.create(
                 requests=[*requests(2), {"custom_id": name, "params": ASK}]
             )
-        with pytest.raises(anthropic.BadRequestError):
+        with pytest.raises(sdk().BadRequestError):
             await client.messages.batches.create(requests=[])
         assert (await client.messages.batches.list()).data == []
     assert sim.stats.batches_created == 0
@@ -114,7 +115,7 @@ async def test_a_canceled_batch_keeps_the_results_it_has():
         batch = await ended(client, batch.id)
         assert batch.request_counts.canceled == 20
         assert {each.type for each in (await results(client, batch.id)).values()} == {"canceled"}
-        with pytest.raises(anthropic.BadRequestError):
+        with pytest.raises(sdk().BadRequestError):
             await client.messages.batches.cancel(batch.id)
 
 
@@ -129,14 +130,14 @@ async def test_batches_are_listed_in_pages_newest_first():
         assert (page.has_more, page.first_id, page.last_id) == (True, newest_first[2], newest_first[3])
         page = await client.messages.batches.list(limit=2, before_id=newest_first[3])
         assert ([each.id for each in page.data], page.has_more) == (newest_first[1:3], True)
-        with pytest.raises(anthropic.BadRequestError):
+        with pytest.raises(sdk().BadRequestError):
             await client.messages.batches.list(limit=0)
 
 
 async def test_a_batch_with_a_lost_response_is_found_by_listing():
     """The connection broke after the batch was created."""
     async with asking(batch_unheard=1) as (sim, client):
-        with pytest.raises(anthropic.APIConnectionError):
+        with pytest.raises(sdk().APIConnectionError):
             await client.messages.batches.create(requests=requests(3))
         listed = await client.messages.batches.list()
         assert [each.request_counts.processing for each in listed.data] == [3]
@@ -146,8 +147,8 @@ async def test_a_batch_with_a_lost_response_is_found_by_listing():
 async def test_batches_return_overload_and_authentication_errors():
     """The batch API fails like any other call."""
     async with asking(overloaded=1) as (sim, client):
-        with pytest.raises(anthropic.OverloadedError):
+        with pytest.raises(sdk().OverloadedError):
             await client.messages.batches.list()
         sim.change(overloaded=0, keys=["another"])
-        with pytest.raises(anthropic.AuthenticationError):
+        with pytest.raises(sdk().AuthenticationError):
             await client.messages.batches.create(requests=requests(1))

@@ -3,14 +3,22 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from scoreline.provider_sim.simulator import Simulator
+from tests.extras import require
 from tests.provider import provider
 
-openai = pytest.importorskip("openai")
+require("openai")
+
+
+def sdk() -> Any:
+    """Import the SDK, which takes seconds, only where its tests run."""
+    return import_module("openai")
+
 
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Why is the sky blue?"}]}
 SCHEMA = {"type": "object", "properties": {"grade": {"enum": ["C", "I"]}}, "required": ["grade"]}
@@ -20,7 +28,7 @@ SCHEMA = {"type": "object", "properties": {"grade": {"enum": ["C", "I"]}}, "requ
 async def asking(**settings: object) -> AsyncIterator[tuple[Simulator, Any]]:
     async with (
         provider(**settings) as sim,
-        openai.AsyncOpenAI(api_key="sim", base_url=f"{sim.base_url}/v1", max_retries=0) as client,
+        sdk().AsyncOpenAI(api_key="sim", base_url=f"{sim.base_url}/v1", max_retries=0) as client,
     ):
         yield sim, client
 
@@ -81,7 +89,7 @@ async def test_errors_are_what_the_sdk_makes_of_the_real_ones(settings, change, 
     async with asking(**settings) as (sim, client):
         if error == "RateLimitError":
             sim.stats.began()  # another request is in flight
-        with pytest.raises(getattr(openai, error)) as caught:
+        with pytest.raises(getattr(sdk(), error)) as caught:
             await client.chat.completions.create(**{**ASK, **change})
     assert type(caught.value).__name__ == error
     assert caught.value.code == code
@@ -90,7 +98,7 @@ async def test_errors_are_what_the_sdk_makes_of_the_real_ones(settings, change, 
 async def test_a_stream_may_end_with_an_error():
     """The SDK raises it."""
     async with asking(stream_error=1) as (_, client):
-        with pytest.raises(openai.APIError, match="had an error"):
+        with pytest.raises(sdk().APIError, match="had an error"):
             async for _ in await client.chat.completions.create(**ASK, stream=True):
                 pass
 
