@@ -28,7 +28,7 @@ from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.timeline_entry import REPEATS
 from storage_worker.stream_diff import diff_stream
 from tests.builders import EVALUATION
-from tests.storing import GAP_TIMEOUT, World
+from tests.storage_world import GAP_TIMEOUT, World
 
 
 class TimedWorld(World):

@@ -34,7 +34,7 @@ def report_sandbox(cgroup: str, *, as_json: bool, quick: bool) -> None:
             "another host until they hold; docs/explanation/security.md names the mechanism behind each."
         )
     if not as_json:
-        typer.echo(f"all {len(checks)} checks held")
+        typer.echo("the check held" if len(checks) == 1 else f"all {len(checks)} checks held")
 
 
 async def _collect(

@@ -25,8 +25,8 @@ from eventlog.events import Event
 from executor.sandbox.probe import probe
 from tests.acceptance.batch_commands import TIMEOUT, Folder
 from tests.builders import history
+from tests.disordered import arrivals, in_order, lives
 from tests.integration.worker import Site, Started, commits_blocked, site, worker_process
-from tests.jumbled import arrivals, in_order, lives
 from tests.waiting import until
 
 RUN = ("batch", "run", "--workers", "1", "--json", "--dataset", "cases.jsonl")
@@ -230,7 +230,7 @@ async def outcome(folder: Folder, batch_id: str) -> tuple[dict[str, Any], list[d
 
 
 async def test_any_order_of_arrival_gives_the_same_tables_and_they_equal_the_log(folder: Folder) -> None:
-    """Jumbled and doubled, by two workers of which one is killed; a forged score is found and put right."""
+    """Out of order and doubled, by two workers of which one is killed; a forged score is found and put right."""
     random = Random(11)
     made = [life for _ in range(12) for life in lives(random, most=1)]
     named = [
@@ -238,31 +238,31 @@ async def test_any_order_of_arrival_gives_the_same_tables_and_they_equal_the_log
         for number, life in enumerate(made)
     ]
     async with stored(folder, "--workers", "2", "--gap-timeout", "60") as (here, started):
-        jumbled = [renamed(event, "jumbled") for event in arrivals(random, named)]
-        half = len(jumbled) // 2
-        await here.add_plainly(jumbled[:half])
+        disordered = [renamed(event, "disordered") for event in arrivals(random, named)]
+        half = len(disordered) // 2
+        await here.add_plainly(disordered[:half])
         os.kill(started.children()[0], signal.SIGKILL)
-        await here.add_plainly(jumbled[half:])
+        await here.add_plainly(disordered[half:])
         await here.add_plainly([renamed(event, "ordered") for event in in_order(named)])
 
         async def compared() -> bool:
             seen = "SELECT count(*) FROM events WHERE evaluation_id LIKE %s"
-            counts = [(await here.rows(seen, f"{name}-%"))[0][0] for name in ("jumbled", "ordered")]
-            return counts == [len({(e.evaluation_id, e.key) for e in jumbled})] * 2
+            counts = [(await here.rows(seen, f"{name}-%"))[0][0] for name in ("disordered", "ordered")]
+            return counts == [len({(e.evaluation_id, e.key) for e in disordered})] * 2
 
         await until(compared, TIMEOUT)
         await until(lambda: _none_pending(here), TIMEOUT)
-    assert await outcome(folder, "jumbled") == await outcome(folder, "ordered")
-    verify = ("replay", "--batch", "jumbled", "--verify")
+    assert await outcome(folder, "disordered") == await outcome(folder, "ordered")
+    verify = ("replay", "--batch", "disordered", "--verify")
     verified = await folder.run(*verify)
     assert verified.code == 0, verified.stdout
     forged = folder.ask(
         "UPDATE scorecards SET score = 0.123 WHERE evaluation_id ="
-        " (SELECT min(evaluation_id) FROM scorecards WHERE batch_id = 'jumbled') RETURNING evaluation_id"
+        " (SELECT min(evaluation_id) FROM scorecards WHERE batch_id = 'disordered') RETURNING evaluation_id"
     )[0][0]
     found = await folder.run(*verify)
     assert (found.code, forged in found.stdout) == (1, True), found.stdout
-    rebuilt = await folder.run("replay", "--batch", "jumbled", "--rebuild")
+    rebuilt = await folder.run("replay", "--batch", "disordered", "--rebuild")
     assert rebuilt.code == 0, rebuilt.stdout
     assert (await folder.run(*verify)).code == 0
 

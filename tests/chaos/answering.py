@@ -1,4 +1,4 @@
-"""What a fleet of the matrix asks, and who judges: both keep books of every call, and both want money."""
+"""Target and judge of a fleet under test: both record every call, and both cost money."""
 
 import asyncio
 from collections import Counter
@@ -11,7 +11,7 @@ from domain.batch_spec import EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
 from executor.batch_runtime import Factories
 from executor.contract import ExecutionEnvironment, RateLimited, ScoringRequest, TargetReply, TargetRequest
-from tests.chaos.notebook import Notebook
+from tests.chaos.call_log import CallLog
 
 ANSWER = p.TokenUsage(input_tokens=11, output_tokens=5)
 JUDGEMENT = p.TokenUsage(output_tokens=3)
@@ -27,16 +27,16 @@ class Answering:
     """A target that echoes its input after a while."""
 
     executor: str
-    books: Notebook
+    recorded: CallLog
     rng: Random = field(default_factory=Random)
 
     async def call(self, question: TargetRequest) -> TargetReply:
         """Answer, or throttle."""
         if self.rng.random() < IMPATIENT:
             raise RateLimited(retry_after=SOON)
-        self.books.note(f"asked {self.executor} {question.evaluation_id}")
+        self.recorded.note(f"asked {self.executor} {question.evaluation_id}")
         await asyncio.sleep(_a_while(self.rng))
-        self.books.note(f"answered {self.executor} {question.evaluation_id}")
+        self.recorded.note(f"answered {self.executor} {question.evaluation_id}")
         before = "".join(f"{answered}, " for _, answered in question.history)
         return TargetReply(p.Answer(output=before + question.prompt, usage=ANSWER, cost_usd=0.001))
 
@@ -50,13 +50,13 @@ class Judging:
 
     executor: str
     name: str
-    books: Notebook
+    recorded: CallLog
     rng: Random = field(default_factory=Random)
 
     async def score(self, judged: ScoringRequest) -> p.Score:
         """Compare."""
         await asyncio.sleep(_a_while(self.rng))
-        self.books.note(f"judged {self.executor} {judged.case.id}")
+        self.recorded.note(f"judged {self.executor} {judged.case.id}")
         passed = judged.output == judged.case.expected
         return p.Score(
             evaluator=self.name, score=float(passed), passed=passed, usage=JUDGEMENT, cost_usd=0.001
@@ -70,9 +70,9 @@ def _a_while(rng: Random) -> float:
     return SHORTEST + rng.random() * (LONGEST - SHORTEST)
 
 
-def factories(executor: str, books: Path) -> Factories:
+def factories(executor: str, recorded: Path) -> Factories:
     """Make both for one executor, whatever the spec has."""
-    kept = Notebook(books)
+    kept = CallLog(recorded)
 
     def target(_spec: TargetSpec, _here: ExecutionEnvironment) -> Answering:
         return Answering(executor, kept)
@@ -84,15 +84,15 @@ def factories(executor: str, books: Path) -> Factories:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class RecordedCalls:
     """What both have written down."""
 
     counts: Counter[str]
 
     @classmethod
-    def read(cls, path: Path) -> "Books":
+    def read(cls, path: Path) -> "RecordedCalls":
         """Read what was written so far."""
-        return cls(Notebook(path).counts())
+        return cls(CallLog(path).counts())
 
     def total(self, word: str) -> int:
         """Return how often something was done."""

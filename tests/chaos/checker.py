@@ -2,7 +2,7 @@
 
 `projections.verification.verify` compares the tables with the log. Here is what the log itself can't
 know: what the log acknowledged was on record, what they paid, which poison was put in, which events were
-made away with; and that nothing is left in anybody's hands in Redis.
+made away with; and that nothing is left pending in Redis.
 """
 
 import asyncio

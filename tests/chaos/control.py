@@ -51,7 +51,7 @@ class Coordinator:
         return unfinished
 
     async def _let_the_last_words_arrive(self) -> None:
-        """What the owner had sent is in Redis' hands: two rounds of its loop, and it has been done."""
+        """Wait until Redis has executed what was sent: two rounds of its loop."""
         async with Redis.from_url(self._run.world.servers.redis_url) as redis:
             for _ in range(3):
                 await redis.ping()

@@ -27,7 +27,7 @@ DELAYS = (0.0, 0.0, 0.0, 0.01, 0.02, 0.05)
 
 
 @dataclass(slots=True)
-class Mischief:
+class InjectedDisorder:
     """What was done to the events so far."""
 
     sent: int = 0
@@ -47,7 +47,7 @@ class DisorderlyLog:
     """`LogWriter` over several connections, with the disorder of a seeded random generator."""
 
     def __init__(self, logs: Sequence[RedisEventLog], rng: Random) -> None:
-        self.mischief = Mischief()
+        self.injected = InjectedDisorder()
         self.shards = logs[0].shards
         self._logs = logs
         self._rng = rng
@@ -59,7 +59,7 @@ class DisorderlyLog:
         epochs = [call.epoch for call in calls]
         openings: list[tuple[int, Append]] = []
         for number, call in enumerate(calls):
-            self.mischief.sent += len(call.records)
+            self.injected.sent += len(call.records)
             for single in _apart(call):
                 sequence = single.records[0].event.sequence
                 if call.mode is not Mode.NORMAL or sequence == 0:
@@ -88,17 +88,17 @@ class DisorderlyLog:
 
     def _is_lost(self, single: Append) -> bool:
         lost = single.records[0].event.type in LOSABLE and self._rng.random() < 0.002
-        self.mischief.lost += lost
+        self.injected.lost += lost
         return lost
 
     def _route(self) -> Route:
         delay = self._rng.choice(DELAYS)
-        self.mischief.delayed += delay > 0
+        self.injected.delayed += delay > 0
         return Route(self._rng.randrange(len(self._logs)), delay)
 
     async def _perhaps_again(self, record: EncodedEvent, answer: AppendResult) -> None:
         if answer is AppendResult.OK and self._rng.random() < 0.03:
-            self.mischief.duplicated += 1
+            self.injected.duplicated += 1
             await write_plainly(self._any_log(), record)
 
     def _any_log(self) -> RedisEventLog:

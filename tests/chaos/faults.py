@@ -14,8 +14,8 @@ from tests.chaos.faults_events import (
     clocks_jump,
     events_conflict,
     events_corrupt,
+    events_disordered,
     events_dropped,
-    events_jumbled,
 )
 from tests.chaos.faults_executors import executor_killed, zombie_executor
 from tests.chaos.faults_fleet import (
@@ -54,7 +54,7 @@ from tests.chaos.faults_workers import (
     worker_dies_before_commit,
 )
 from tests.chaos.full_disk import no_small_disk
-from tests.chaos.mutations import Conflicting, Corrupting, Dropping, jumbled, jumping_clock
+from tests.chaos.mutations import Conflicting, Corrupting, Dropping, disordered, jumping_clock
 from tests.chaos.run import Run, Setup
 
 PATIENT = 30.0
@@ -108,11 +108,11 @@ ROWS = (
     Fault(worker_parted_from_redis),
     Fault(worker_parted_from_postgres),
     Fault(writer_parted_from_redis),
-    Fault(events_jumbled, Setup(log=jumbled, gap_timeout=PATIENT)),
+    Fault(events_disordered, Setup(log=disordered, gap_timeout=PATIENT)),
     Fault(events_dropped, Setup(log=Dropping, clock=jumping_clock, gap_timeout=IMPATIENT, verdicts=LATE)),
     Fault(events_conflict, Setup(log=Conflicting)),
     Fault(events_corrupt, Setup(log=Corrupting, verdicts=REJECTED)),
-    Fault(clocks_jump, Setup(log=jumbled, clock=jumping_clock, gap_timeout=PATIENT)),
+    Fault(clocks_jump, Setup(log=disordered, clock=jumping_clock, gap_timeout=PATIENT)),
     Fault(everything_in_turn, Setup(workers=2, evaluations=120)),
     Fault(coordinator_killed_in_mid_submit, FLEET),
     Fault(coordinator_killed_in_mid_batch, FLEET),

@@ -15,7 +15,7 @@ from tests.chaos.run import Run
 FOREIGN = 5
 
 
-async def events_jumbled(run: Run) -> None:
+async def events_disordered(run: Run) -> None:
     """Events come twice, late and in any order: the tables are as if they had not."""
     await until_written(run)
 

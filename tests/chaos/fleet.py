@@ -14,7 +14,7 @@ from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from projections.ledger.batch import NewBatch
-from tests.chaos.answering import Books
+from tests.chaos.answering import RecordedCalls
 from tests.chaos.children import Child
 from tests.chaos.fleet_checker import check_fleet
 from tests.chaos.fleet_members import (
@@ -48,27 +48,27 @@ class Fleet:
         world, home = run.world, run.world.layout.home / run.batch_id
         home.mkdir()
         self.run = run
-        self.books_path = home / "books"
+        self.calls_path = home / "calls"
         self.journals = home
         self.leader_path = home / "leader"
-        notebook, log = world.workers.orders.notebook, home / "fleet.log"
+        call_log, log = world.workers.orders.call_log, home / "fleet.log"
         postgres_url = world.workers.orders.postgres_url
         self.submission = Submission(postgres_url, NewBatch(run.batch_id, SPEC), _evaluations())
         self.executors = WorkerGroup(
-            ExecutorOrders(world.writers_redis, "", notebook, self.books_path, home),
+            ExecutorOrders(world.writers_redis, "", call_log, self.calls_path, home),
             be_executor,
             log,
             kind="executor",
         )
         self.coordinators = WorkerGroup(
-            CoordinatorOrders(world.writers_redis, postgres_url, "", notebook, self.leader_path),
+            CoordinatorOrders(world.writers_redis, postgres_url, "", call_log, self.leader_path),
             be_coordinator,
             log,
             kind="coordinator",
         )
         self._log = log
         numbers = range(1, len(self.submission.evaluations) + 1)
-        run.expected.tokens = (0, sys.maxsize)  # until the books are closed
+        run.expected.tokens = (0, sys.maxsize)  # until all calls are recorded
         run.expected.evaluations = {evaluation_id(run.batch_id, number) for number in numbers}
 
     async def start(self, *, dies: str | None = None, at_call: int = 1) -> None:
@@ -86,14 +86,14 @@ class Fleet:
         return await child.ended()
 
     @property
-    def books(self) -> Books:
+    def recorded(self) -> RecordedCalls:
         """What the target and the judge have written down."""
-        return Books.read(self.books_path)
+        return RecordedCalls.read(self.calls_path)
 
     async def progress(self, share: float) -> None:
         """Wait until so many answers were given; all of them, and the batch may be over."""
         wanted = share * len(self.submission.evaluations)
-        await until(lambda: self.books.total("answered") >= wanted, TIMEOUT)
+        await until(lambda: self.recorded.total("answered") >= wanted, TIMEOUT)
 
     async def moment(self, earliest: float = 0.05, latest: float = 0.6) -> None:
         """Wait for a moment, drawn by lot, at which so much of the batch is done."""
@@ -101,7 +101,7 @@ class Fleet:
 
     async def kill_leader(self) -> None:
         """kill -9 the coordinator that leads; another one goes on, be it the next in its place."""
-        names = [hand.orders.name for hand in self.coordinators.hands]
+        names = [slot.orders.name for slot in self.coordinators.slots]
         leader = await until(lambda: self._leader_among(names), TIMEOUT)
         await self.coordinators.kill(names.index(leader))
 
@@ -117,7 +117,7 @@ class Fleet:
     async def freeze_executor(self, number: int, until_then: Callable[[], object]) -> None:
         """Stop an executor that has an active task until a condition holds, then continue it."""
         await self._with_active_task(number)
-        child = await until(lambda: self.executors.hands[number].child, TIMEOUT)
+        child = await until(lambda: self.executors.slots[number].child, TIMEOUT)
         child.signal(signal.SIGSTOP)
         try:
             await until(until_then, TIMEOUT)
@@ -126,8 +126,10 @@ class Fleet:
 
     async def _with_active_task(self, number: int) -> None:
         """Wait for one; when all is done there is none."""
-        name, share = self.executors.hands[number].orders.name, len(self.submission.evaluations)
-        await until(lambda: self.books.active(name) > 0 or self.books.total("answered") >= share, TIMEOUT)
+        name, share = self.executors.slots[number].orders.name, len(self.submission.evaluations)
+        await until(
+            lambda: self.recorded.active(name) > 0 or self.recorded.total("answered") >= share, TIMEOUT
+        )
 
     async def finish(self, *, acknowledged: bool = True) -> None:
         """Wait until the batch is over, and see whether all is as it should be."""
@@ -135,7 +137,7 @@ class Fleet:
         if acknowledged:
             for journal in sorted(self.journals.glob("*.journal")):
                 self.run.witness.absorb(journal)
-        await check_fleet(self.run, self.books)
+        await check_fleet(self.run, self.recorded)
 
 
 def _evaluations() -> tuple[NewEvaluation, ...]:
@@ -152,7 +154,7 @@ def _evaluation(number: int) -> NewEvaluation:
 
 
 async def fleet_of(run: Run) -> Fleet:
-    """Start a fleet, and hand its batch in."""
+    """Start a fleet, and submit its batch."""
     fleet = Fleet(run)
     await fleet.start()
     if code := await fleet.submit():

@@ -5,7 +5,7 @@
     paid once    an answer or a paid score on record is not bought again by the next claim
     cleared up   nothing of it is in the registry or in the queue, and what is left of it in Redis expires
 
-All of it is read from the log for good and from Redis; only what was paid at most is in the target's books.
+All of it is read from the log and from Redis; only what was paid at most comes from the record of calls.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 
 from coordinator.attempts import LOST_LIMIT
 from taskqueue import keys
-from tests.chaos.answering import ANSWER, JUDGEMENT, Books
+from tests.chaos.answering import ANSWER, JUDGEMENT, RecordedCalls
 from tests.chaos.run import TIMEOUT, Run
 from tests.waiting import until
 
@@ -52,7 +52,7 @@ class Seen(NamedTuple):
         return tuple(map(int, self.entry_id.split("-")))
 
 
-async def check_fleet(run: Run, books: Books) -> None:
+async def check_fleet(run: Run, recorded: RecordedCalls) -> None:
     """Wait until the batch is over, and complain of all that is not as it should be."""
     await until(lambda: is_over(run), TIMEOUT)
     async with run.world.postgres() as conn:
@@ -62,7 +62,7 @@ async def check_fleet(run: Run, books: Books) -> None:
     run.complaints += _unreasonable(badly)
     run.complaints += (line for key, seen in lives.items() for line in bought_again(key, seen))
     least = (len(run.expected.evaluations) - len(badly)) * (ANSWER.total + JUDGEMENT.total)
-    run.expected.tokens = (least, books.most_paid)
+    run.expected.tokens = (least, recorded.most_paid)
     run.notes.update(_paths([seen for life in lives.values() for seen in life]))
     run.notes["given up"] += len(badly)
     run.complaints += await _left_for_good(run)

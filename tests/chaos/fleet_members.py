@@ -79,8 +79,8 @@ class ExecutorOrders:
 
     redis_url: str
     name: str
-    notebook: Path
-    books: Path
+    call_log: Path
+    recorded: Path
     """Where the target and the judge write down every call."""
     journals: Path
     life: int = 1
@@ -97,7 +97,7 @@ class CoordinatorOrders:
     redis_url: str
     postgres_url: str
     name: str
-    notebook: Path
+    call_log: Path
     leader: Path
     """Where the leader writes its name."""
     dies: str | None = None
@@ -119,7 +119,7 @@ def be_executor(orders: ExecutorOrders) -> None:
             RedisSettings(orders.redis_url),
             settings,
             environment=ExecutionEnvironment(slots=SLOTS),
-            factories=factories(orders.name, orders.books),
+            factories=factories(orders.name, orders.recorded),
         )
     )
 

@@ -18,7 +18,7 @@ from tests.chaos.run import TIMEOUT, Run
 from tests.chaos.witness import WitnessedLog
 
 
-def jumbled(run: Run, logs: list[WitnessedLog]) -> DisorderlyLog:
+def disordered(run: Run, logs: list[WitnessedLog]) -> DisorderlyLog:
     """Let each event travel alone, over several connections, late, and some of them twice."""
     return _Lossless(logs, run.rng)
 

@@ -79,12 +79,12 @@ class Run:
             verdicts=setup.verdicts,
         )
         run = cls(world, batch_id, rng, setup, expected, world.servers.postgres_url)
-        run._plans, run._notes_before = plans, world.workers.notebook.counts()
+        run._plans, run._notes_before = plans, world.workers.call_log.counts()
         return run
 
     def noted(self) -> Counter[str]:
         """What the workers have written down since the run began."""
-        return self.world.workers.notebook.counts() - self._notes_before
+        return self.world.workers.call_log.counts() - self._notes_before
 
     async def moment(self, earliest: float = 0.05, latest: float = 0.6) -> None:
         """Wait for a moment, drawn by lot, at which so much of the batch is on record."""

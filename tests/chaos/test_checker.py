@@ -24,7 +24,7 @@ from scoreline.servers.addresses import Servers
 from tests.builders import event, history
 from tests.chaos.checker import Expected, check, poison
 from tests.chaos.findings import Findings
-from tests.storing import GAP_TIMEOUT, World
+from tests.storage_world import GAP_TIMEOUT, World
 
 WORDS = "queued provisioning running responded scored completed"
 SCORED, TOKENS = 4, 3 * 8

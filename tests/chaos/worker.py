@@ -21,8 +21,8 @@ from storage_worker.consumer import Consumer
 from storage_worker.pass_results import PassCounts
 from storage_worker.settings import StorageSettings
 from storage_worker.storage import Storage
+from tests.chaos.call_log import CallLog
 from tests.chaos.failpoints import after, before, fuse
-from tests.chaos.notebook import Notebook
 
 SOON = 0.3
 """Seconds for what takes FastStream five, and the pool one: their pauses after a server did not answer."""
@@ -39,7 +39,7 @@ class Orders:
     redis_url: str
     postgres_url: str
     name: str
-    notebook: Path
+    call_log: Path
     gap_timeout: float = 2.0
     claim_idle: float = 1.0
     take_over_count: int = maintenance.TAKE_OVER_COUNT
@@ -56,7 +56,7 @@ def work(orders: Orders) -> None:
     """Run a storage worker until SIGTERM, or until the wanted point is reached."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     _hurry(orders)
-    _take_notes(Notebook(orders.notebook))
+    _take_notes(CallLog(orders.call_log))
     if orders.dies:
         _arm(orders.dies, orders.dies_at_call)
     uvloop.run(app.build_app(_settings(orders)).run())
@@ -86,29 +86,29 @@ def hurry_the_pool() -> None:
     setattr(AttemptWithBackoff, "INITIAL_DELAY", SOON)  # noqa: B010 - read by the pool alone
 
 
-def _take_notes(notebook: Notebook) -> None:
+def _take_notes(call_log: CallLog) -> None:
     """Write down how often the seldom paths are taken."""
-    after(Consumer, "claim_stalled", lambda taken: _note_take_over(notebook, taken))
-    after(Consumer, "redeliver_pending", lambda drained: notebook.note("redelivered", drained))
+    after(Consumer, "claim_stalled", lambda taken: _note_take_over(call_log, taken))
+    after(Consumer, "redeliver_pending", lambda drained: call_log.note("redelivered", drained))
     count, log_outage = PassCounts.count, Storage._log_outage
 
     def counted(tally: PassCounts, resolutions: Any, lost: set[str]) -> None:
         before = tally.duplicates
         count(tally, resolutions, lost)
-        notebook.note("read twice", tally.duplicates - before)
-        notebook.note("lost race", len(lost))
+        call_log.note("read twice", tally.duplicates - before)
+        call_log.note("lost race", len(lost))
 
     def noted(storage: Storage, error: Exception) -> None:
-        notebook.note(type(error).__name__)
+        call_log.note(type(error).__name__)
         log_outage(storage, error)
 
     setattr(PassCounts, "count", counted)  # noqa: B010 - a method, replaced on purpose
     setattr(Storage, "_log_outage", noted)  # noqa: B010 - as above
 
 
-def _note_take_over(notebook: Notebook, taken: int) -> None:
-    notebook.note("taken over", taken)
-    notebook.note(f"take-over of {taken}", 1 if taken else 0)
+def _note_take_over(call_log: CallLog, taken: int) -> None:
+    call_log.note("taken over", taken)
+    call_log.note(f"take-over of {taken}", 1 if taken else 0)
 
 
 def _arm(point: str, at_call: int) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from eventlog.tasks import end
+from tests.chaos.call_log import CallLog
 from tests.chaos.children import Child
 from tests.chaos.fleet_members import CoordinatorOrders, ExecutorOrders
-from tests.chaos.notebook import Notebook
 from tests.chaos.worker import Orders
 from tests.waiting import until
 
@@ -24,7 +24,7 @@ TOO_SOON = 0.5
 
 
 @dataclass(slots=True, eq=False)
-class Hand(Generic[O]):
+class WorkerSlot(Generic[O]):
     """One worker's place: the process that fills it, and how those before ended."""
 
     orders: O
@@ -37,8 +37,8 @@ class WorkerGroup(Generic[O]):
     """Workers, each started again when it ends."""
 
     def __init__(self, orders: O, work: Callable[[O], None], log: Path, *, kind: str = "worker") -> None:
-        self.notebook = Notebook(orders.notebook)
-        self.hands: list[Hand[O]] = []
+        self.call_log = CallLog(orders.call_log)
+        self.slots: list[WorkerSlot[O]] = []
         self.orders: O = orders
         self._work: Callable[[O], None] = work
         self._log = log
@@ -50,39 +50,39 @@ class WorkerGroup(Generic[O]):
             replace(self.orders, name=f"{called}-{number}", **changes)  # type: ignore[arg-type]  # by name
             for number in range(workers)
         ]
-        if [hand.orders for hand in self.hands] != wanted:
+        if [slot.orders for slot in self.slots] != wanted:
             await self.dismiss()
-            self.hands = [self._hire(orders) for orders in wanted]
+            self.slots = [self._hire(orders) for orders in wanted]
 
     async def kill(self, number: int = 0) -> None:
         """kill -9 one worker, and see the next in its place."""
-        hand = self.hands[number]
-        ended = len(hand.exits)
-        child = await until(lambda: hand.child, TIMEOUT)
+        slot = self.slots[number]
+        ended = len(slot.exits)
+        child = await until(lambda: slot.child, TIMEOUT)
         child.signal(signal.SIGKILL)
-        await until(lambda: len(hand.exits) > ended and hand.child is not None, TIMEOUT)
+        await until(lambda: len(slot.exits) > ended and slot.child is not None, TIMEOUT)
 
     async def dismiss(self) -> None:
         """kill -9 all of them, and start none."""
-        await end([hand.keeper for hand in self.hands if hand.keeper])
-        for hand in self.hands:
-            if hand.child:
-                await hand.child.kill()
-        self.hands = []
+        await end([slot.keeper for slot in self.slots if slot.keeper])
+        for slot in self.slots:
+            if slot.child:
+                await slot.child.kill()
+        self.slots = []
 
-    def _hire(self, orders: O) -> Hand[O]:
-        hand = Hand(orders)
-        hand.keeper = asyncio.create_task(self._keep(hand))
-        return hand
+    def _hire(self, orders: O) -> WorkerSlot[O]:
+        slot = WorkerSlot(orders)
+        slot.keeper = asyncio.create_task(self._keep(slot))
+        return slot
 
-    async def _keep(self, hand: Hand[O]) -> None:
+    async def _keep(self, slot: WorkerSlot[O]) -> None:
         loop = asyncio.get_running_loop()
         while True:
             started = loop.time()
-            hand.child = Child(self._work, hand.orders, log=self._log)
-            code = await hand.child.ended()
-            hand.child = None
-            hand.exits.append(code)
-            self.notebook.note(f"{self._kind} {'killed' if code < 0 else 'left by itself'}")
-            hand.orders = hand.orders.reborn()
+            slot.child = Child(self._work, slot.orders, log=self._log)
+            code = await slot.child.ended()
+            slot.child = None
+            slot.exits.append(code)
+            self.call_log.note(f"{self._kind} {'killed' if code < 0 else 'left by itself'}")
+            slot.orders = slot.orders.reborn()
             await asyncio.sleep(PAUSE if code < 0 or loop.time() > started + TOO_SOON else TOO_SOON)

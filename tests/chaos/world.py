@@ -1,4 +1,4 @@
-"""Real servers, real workers, and the hands that break them: shared by as many runs as the faults allow.
+"""Real servers, real workers, and what breaks them: shared by as many runs as the faults allow.
 
 Workers and writers reach the servers through links that can be broken; the tests look at them directly.
 """
@@ -159,7 +159,7 @@ async def world(root: Path) -> AsyncIterator[World]:
             f"unix://{links.worker_to_redis.path}?{TIMEOUTS}",
             f"postgresql://postgres@/scoreline?host={ways}&port=5432",
             "chaos",
-            root / "notebook",
+            root / "call_log",
         )
         workers = WorkerGroup(orders, work, root / "workers.log")
         stack.push_async_callback(workers.dismiss)

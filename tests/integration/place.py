@@ -23,7 +23,7 @@ from projections.verification.verify import Difference, VerificationResult, veri
 from storage_worker.storage import Storage
 from tests.builders import BATCH, history
 from tests.dumps import postgres_dump
-from tests.storing import World
+from tests.storage_world import World
 
 Row = tuple[Any, ...]
 

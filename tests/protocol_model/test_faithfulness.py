@@ -17,7 +17,7 @@ from tests.protocol_model.storage import plan
 from tests.protocol_model.world import Event, Executor, Postgres, Stream
 
 FOREVER = 2**62
-JUMBLED = BY_NAME["1 executor crash, 2 reorder"]
+DISORDERED = BY_NAME["1 executor crash, 2 reorder"]
 SUSPECTED = BY_NAME["1 suspicion"]
 
 
@@ -27,8 +27,8 @@ def suspected() -> Findings:
 
 
 @pytest.fixture(scope="module")
-def jumbled() -> Findings:
-    return search(JUMBLED, limit=1_500)
+def disordered() -> Findings:
+    return search(DISORDERED, limit=1_500)
 
 
 def met(findings: Findings, *names: str) -> set[Any]:
@@ -65,9 +65,9 @@ async def test_redis_answers_as_the_log_does(suspected):
 
 
 @pytest.mark.parametrize("bridging", [False, True])
-def test_storage_applies_what_the_timeline_does(jumbled, bridging):
+def test_storage_applies_what_the_timeline_does(disordered, bridging):
     """From every row that the search met, through every stream beside it, in order or over a gap."""
-    pairs: set[tuple[Postgres, Stream]] = met(jumbled, "postgres", "stream")
+    pairs: set[tuple[Postgres, Stream]] = met(disordered, "postgres", "stream")
     for postgres, stream in pairs:
         fresh = [real(e) for e in stream.entries if e.key > postgres[:2] or e.attempt < postgres.attempt]
         walked = replay(Cursor(*postgres[:3]), arrive(fresh), bridge_until_ms=FOREVER if bridging else None)

@@ -8,7 +8,7 @@
     process.py        what runs, dies at any call and is started again
     plans.py          what people hand in and ask for
     coordinator.py, executor.py, storage_process.py    the real services, and people
-    embedder.py, foreign.py, mischief.py    writers without a coordinator, foreign producers, and faults
+    embedder.py, foreign.py, fault_injection.py    writers without a coordinator, foreign producers, faults
     payments.py       what must hold whenever a target or a judge is asked
     run.py            one seed, from start to verdict
     checker.py        what must hold whatever happened

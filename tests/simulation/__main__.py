@@ -29,7 +29,7 @@ def main() -> int:
 
 def show(verdict: Verdict, *, steps: int | None, only: str = "") -> None:
     """Print the last steps of a run, or all, and its result."""
-    lines = [line for line in verdict.trace if only in line[2] or line[1] in {"mischief", "world"}]
+    lines = [line for line in verdict.trace if only in line[2] or line[1] in {"fault", "world"}]
     for time_, actor, what in lines[-steps if steps else 0 :]:
         print(f"{time_:9.3f}  {actor:14}  {what[:240]}")
     for key, reason in verdict.unended.items():

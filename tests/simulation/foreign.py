@@ -8,7 +8,7 @@ from eventlog.codec import MAX_EVENT_BYTES
 from eventlog.events import Event
 from tests.builders import event as make
 from tests.builders import raw_entry
-from tests.jumbled import arrivals, in_order, lives
+from tests.disordered import arrivals, in_order, lives
 from tests.simulation.world import World
 
 HUGE = b'{"type": "' + b"x" * MAX_EVENT_BYTES + b'"}'

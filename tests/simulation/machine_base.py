@@ -19,7 +19,7 @@ from storage_worker.gaps import GapPolicy
 from tests.builders import BATCH, event, payload, records
 from tests.simulation.naive_model import NaiveModel
 from tests.simulation.virtual_loop import VirtualLoop, end_all
-from tests.storing import World
+from tests.storage_world import World
 
 T = TypeVar("T")
 TIMEOUT = timedelta(seconds=1)

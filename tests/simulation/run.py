@@ -17,8 +17,8 @@ from tests.simulation.checker import check
 from tests.simulation.coordinator import Coordinating, People
 from tests.simulation.embedder import Embedder
 from tests.simulation.executor import QUEUE_SETTINGS, Executing
+from tests.simulation.fault_injection import FaultInjector
 from tests.simulation.foreign import Stranger
-from tests.simulation.mischief import Mischief
 from tests.simulation.plans import last_wishes, plan_requests, plan_submissions
 from tests.simulation.process import Process
 from tests.simulation.profiles import Profile, profile_of
@@ -134,7 +134,7 @@ class Simulation:
         until = self.world.random.uniform(6.0, 14.0)
         self._start(until)
         writing = asyncio.ensure_future(self.stranger.write(until=until)) if self._has_strangers else None
-        await Mischief(self.world, self.executors, self.coordinators).go_on(until=until)
+        await FaultInjector(self.world, self.executors, self.coordinators).go_on(until=until)
         self._calm_down()
         if writing:
             await writing

@@ -34,7 +34,7 @@ from storage_worker.storage import Storage
 from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE, EVALUATION, event, history, records
-from tests.storing import GAP_POLICY, GAP_TIMEOUT, World
+from tests.storage_world import GAP_POLICY, GAP_TIMEOUT, World
 
 
 class Forgetful(MemoryStore):

@@ -46,7 +46,7 @@ from storage_worker.storage import Storage
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.tasks import Delivery
-from tests.storing import GAP_POLICY
+from tests.storage_world import GAP_POLICY
 
 NO_TIME = timedelta(0)
 CONSUMER = "executors"

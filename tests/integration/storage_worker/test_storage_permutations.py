@@ -21,9 +21,9 @@ from projections.database.readiness import prepare
 from projections.store.postgres import PostgresStore
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
+from tests.disordered import arrivals, in_order, lives
 from tests.dumps import TABLES, postgres_dump
-from tests.jumbled import arrivals, in_order, lives
-from tests.storing import GAP_POLICY
+from tests.storage_world import GAP_POLICY
 
 EVERYTHING = sql.SQL(", ").join(sql.Identifier(table) for table in TABLES)
 

@@ -13,7 +13,7 @@ from storage_worker.storage import Storage
 from storage_worker.stream_scan import StreamScan
 from tests.builders import EVALUATION, history
 from tests.integration.worker import Site, site
-from tests.storing import GAP_POLICY
+from tests.storage_world import GAP_POLICY
 
 STREAM = events_key(shard_of(EVALUATION, DEFAULT_SHARDS), EVALUATION)
 NO_EXPIRY = -1

@@ -10,7 +10,7 @@ from storage_worker.metrics import GAUGES, POSTGRES, REDIS, poll
 from storage_worker.storage import Storage
 from storage_worker.telemetry import BatchModes
 from tests.integration.coordinator.coordinating import House, house
-from tests.storing import GAP_POLICY
+from tests.storage_world import GAP_POLICY
 from tests.telemetry import measuring
 
 MANY = 100

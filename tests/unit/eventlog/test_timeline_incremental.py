@@ -53,8 +53,8 @@ def streams(draw: st.DrawFn, *, attempts_open_in_turn: bool = False) -> list[Ent
     events += draw(st.lists(st.sampled_from(events), max_size=4))
     dropped = draw(st.sets(st.integers(0, len(events) - 1), max_size=3))
     kept = [each for at, each in enumerate(events) if at not in dropped]
-    jumbled = draw(st.permutations(kept)) if draw(st.booleans()) else kept
-    return arrive(_with_openings_in_turn(jumbled) if attempts_open_in_turn else jumbled)
+    disordered = draw(st.permutations(kept)) if draw(st.booleans()) else kept
+    return arrive(_with_openings_in_turn(disordered) if attempts_open_in_turn else disordered)
 
 
 def _with_openings_in_turn(events: list[Event]) -> list[Event]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.storing import World
+from tests.storage_world import World
 
 
 @pytest.fixture

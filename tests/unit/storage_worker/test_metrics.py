@@ -9,7 +9,7 @@ from storage_worker.gaps import GapPolicy
 from storage_worker.metrics import GAP_TTL, GAUGES, IDLE_SECONDS, POSTGRES, REDIS, StorageMetrics
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, history
-from tests.storing import GAP_TIMEOUT, GAP_WARNING
+from tests.storage_world import GAP_TIMEOUT, GAP_WARNING
 from tests.telemetry import measuring
 from tests.unit.storage_worker.measured import STRAIGHT
 

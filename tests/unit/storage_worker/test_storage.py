@@ -11,7 +11,7 @@ from eventlog.timeline import Cursor
 from storage_worker.consumer import parse_wake_ups
 from storage_worker.gaps import BreakerLimits, GapBreaker
 from tests.builders import EVALUATION, event, history, records
-from tests.storing import GAP_POLICY, GAP_TIMEOUT, GAP_WARNING, World
+from tests.storage_world import GAP_POLICY, GAP_TIMEOUT, GAP_WARNING, World
 
 STRAIGHT = "queued provisioning running responded scored completed"
 MOMENT = timedelta(milliseconds=1)

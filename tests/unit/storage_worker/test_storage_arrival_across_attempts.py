@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from eventlog.events import Event
 from projections.folds.refold import refold
 from tests.builders import history
+from tests.disordered import in_order, lives
 from tests.dumps import memory_dump
-from tests.jumbled import in_order, lives
 from tests.unit.storage_worker.test_storage_permutations import in_many_passes, in_one_pass
 
 SWAPS = 400

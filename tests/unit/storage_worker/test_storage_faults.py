@@ -17,7 +17,7 @@ from projections.store.memory import MemoryStore
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history, records
 from tests.dumps import memory_dump
-from tests.storing import World
+from tests.storage_world import World
 
 STRAIGHT = "queued provisioning running responded scored completed"
 Outcome = Literal["unreached", "reply lost", "fine"]

@@ -14,7 +14,7 @@ from storage_worker import gaps, metrics
 from storage_worker import storage as storage_module
 from storage_worker.gaps import BreakerLimits, GapBreaker
 from tests.builders import history, records
-from tests.storing import GAP_WARNING, World
+from tests.storage_world import GAP_WARNING, World
 
 STRAIGHT = "queued provisioning running responded scored completed"
 

@@ -20,9 +20,9 @@ from projections.store.contract import CommitResult
 from projections.store.memory import MemoryStore
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
+from tests.disordered import arrivals, in_order, lives
 from tests.dumps import memory_dump
-from tests.jumbled import arrivals, in_order, lives
-from tests.storing import GAP_POLICY, World
+from tests.storage_world import GAP_POLICY, World
 
 # Any order, any duplicates, any split, any number of workers.
 

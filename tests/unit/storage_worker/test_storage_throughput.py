@@ -8,7 +8,7 @@ from projections.store.contract import CommitResult
 from projections.store.memory import MemoryStore
 from storage_worker.storage import Storage
 from tests.builders import history
-from tests.storing import GAP_POLICY, World
+from tests.storage_world import GAP_POLICY, World
 from tests.unit.executor.harness import ANSWER as REPLY
 from tests.unit.executor.harness import Harness, virtually
 from tests.waiting import until

@@ -1,7 +1,7 @@
 """Totals of a batch while its events arrive."""
 
 from tests.builders import BATCH, history
-from tests.storing import World
+from tests.storage_world import World
 
 
 async def test_progress_and_totals_stay_consistent_whatever_the_order():

@@ -13,7 +13,7 @@ from storage_worker.gaps import GapPolicy
 from storage_worker.storage import Storage
 from storage_worker.telemetry import OTHER, RECORDED, BoundedLabels
 from tests.builders import EVALUATION, event, history
-from tests.storing import GAP_TIMEOUT, GAP_WARNING
+from tests.storage_world import GAP_TIMEOUT, GAP_WARNING
 from tests.telemetry import measuring
 from tests.unit.storage_worker.measured import STRAIGHT
 

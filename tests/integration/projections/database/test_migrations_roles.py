@@ -17,7 +17,7 @@ from projections.database.readiness import prepare
 from projections.store.postgres import PostgresStore
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
-from tests.storing import GAP_POLICY, World
+from tests.storage_world import GAP_POLICY, World
 
 ROLES = ("scoreline_reader", "scoreline_storage", "scoreline_coordinator", "scoreline_migrator")
 FACTS = ("events", "gap_bridges", "quarantine")

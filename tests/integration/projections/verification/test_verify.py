@@ -15,7 +15,7 @@ from projections.verification.rebuild import BrokenLog
 from storage_worker.storage import Storage
 from tests.builders import BATCH, history
 from tests.integration.place import Place, life
-from tests.storing import GAP_POLICY, store_badly
+from tests.storage_world import GAP_POLICY, store_badly
 
 
 async def test_tables_equal_the_log_with_events_of_every_disposition(here: Place) -> None:

@@ -11,7 +11,7 @@ from domain.ids import evaluation_id
 from eventlog.events import Event
 from tests.builders import event
 from tests.integration.coordinator.coordinating import House, house
-from tests.storing import World
+from tests.storage_world import World
 from tests.telemetry import tracing_spans
 
 FIRST = evaluation_id("nightly", 1)

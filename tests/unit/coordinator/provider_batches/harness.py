@@ -39,7 +39,7 @@ from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, Memory
 from taskqueue.queue_layout import QueueLayout
 from taskqueue.tasks import Task
 from tests.builders import START
-from tests.storing import GAP_POLICY
+from tests.storage_world import GAP_POLICY
 
 B = "nightly"
 CLAUDE = TargetSpec(

@@ -16,7 +16,7 @@ from projections.folds.progress import Progress
 from projections.folds.refold import RefoldResult, refold
 from projections.store.memory import MemoryStore
 from tests.builders import BATCH, EVALUATION, arrive, history
-from tests.storing import World, store_badly
+from tests.storage_world import World, store_badly
 
 MONTH = date(2026, 1, 1)
 ROW = EvaluationRow(EVALUATION, BATCH, MONTH, Cursor())

@@ -12,7 +12,7 @@ from eventlog.codec import encode
 from eventlog.events import Event
 from projections.folds.scorecard import Scorecard
 from tests.builders import EVALUATION, history
-from tests.storing import World
+from tests.storage_world import World
 
 WORDS = "queued provisioning running responded scored scored completed"
 ANSWER = p.Responded(

@@ -51,7 +51,7 @@ def test_checks_that_held_are_listed_and_counted(report: Report) -> None:
     assert printed.splitlines() == [
         "privilege mode: a user namespace",
         "  held  network           connect to a port (network namespace)",
-        "all 1 checks held",
+        "the check held",
     ]
     assert error == ""
 

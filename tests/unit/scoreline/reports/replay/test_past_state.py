@@ -15,7 +15,7 @@ from scoreline.reports.replay.past_state import cut
 from scoreline.reports.replay.timeline_entry import EntryDisposition
 from tests.builders import event, history
 from tests.replaying import Scene, TimedWorld, dispositions
-from tests.storing import store_badly
+from tests.storage_world import store_badly
 from tests.unit.scoreline.reports.replay.past_histories import LIFE, reordered
 
 

@@ -13,7 +13,7 @@ from projections.store.memory import MemoryStore
 from storage_worker.gaps import GapBreaker, GapPolicy
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, event, raw_entry
-from tests.jumbled import arrivals, lives
+from tests.disordered import arrivals, lives
 
 GAP_TIMEOUT = timedelta(seconds=30)
 GAP_WARNING = timedelta(seconds=5)

@@ -80,14 +80,14 @@ def in_order(all_lives: Sequence[Attempts]) -> list[Event]:
 
 def arrivals(random: Random, all_lives: Sequence[Attempts]) -> list[Event]:
     """Jumble each evaluation's events, and let the evaluations' streams grow at the same time."""
-    jumbled = [_jumbled(random, attempts) for attempts in all_lives]
-    turns = [n for n, events in enumerate(jumbled) for _ in events]
+    disordered = [_disordered(random, attempts) for attempts in all_lives]
+    turns = [n for n, events in enumerate(disordered) for _ in events]
     random.shuffle(turns)
-    streams = [iter(events) for events in jumbled]
+    streams = [iter(events) for events in disordered]
     return [next(streams[n]) for n in turns]
 
 
-def _jumbled(random: Random, attempts: Attempts) -> list[Event]:
+def _disordered(random: Random, attempts: Attempts) -> list[Event]:
     fences = [events[0] for events in attempts[1:]]
     free = attempts[0] + [event for events in attempts[1:] for event in events[1:]]
     order = free + [random.choice(free) for _ in range(random.choice([0, 0, 1, 3]))]

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 
-class Notebook:
+class CallLog:
     """Counts by word, kept in a file that many processes append to."""
 
     def __init__(self, path: Path) -> None:

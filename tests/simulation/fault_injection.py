@@ -14,7 +14,7 @@ from tests.simulation.world import World
 
 
 @dataclass(slots=True)
-class Mischief:
+class FaultInjector:
     """Drops, duplicates, reorders, freezes and pollutes, as often as the seed decides."""
 
     world: World
@@ -41,7 +41,7 @@ class Mischief:
 
     def _note(self, what: str) -> None:
         self.world.seen[what] += 1
-        self.world.log_line("mischief", what)
+        self.world.log_line("fault", what)
 
     def _lose_everything(self) -> None:
         self._note("Redis lost whole")
