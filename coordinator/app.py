@@ -24,6 +24,7 @@ from coordinator.script_loader import keep_scripts_loaded
 from coordinator.settings import CoordinatorSettings
 from eventlog.backoff import Backoff
 from eventlog.log import LogUnavailable
+from eventlog.outage import Outage, OutageBackoff
 from eventlog.redis_streams import RedisEventLog
 from eventlog.scripts import Script
 from eventlog.signals import stop_event
@@ -107,35 +108,35 @@ LONGEST_BACKOFF = 0.5
 async def _until_stopped(
     coordinator: Coordinator, observer: MetricsCollector, pool: AsyncConnectionPool, stop: asyncio.Event
 ) -> None:
-    backoff = Backoff(longest=LONGEST_BACKOFF)
-    away: str | None = None
+    backoff = OutageBackoff(Outage("Redis or Postgres"), longest=LONGEST_BACKOFF)
     while not stop.is_set():
         try:
-            await _lead_while_possible(coordinator, observer, pool, stop)
-            backoff.reset()
-            away = None
+            await _lead_while_possible(coordinator, observer, pool, stop, backoff)
         except (*AWAY, psycopg.Error, OSError) as error:
-            if away is None:
-                logger.warning("Redis or Postgres is unavailable: retrying", extra={"error": str(error)})
-            away = str(error)
             observer.view.dependencies.missed(REDIS if isinstance(error, IN_REDIS) else POSTGRES)
-            await _pause(stop, backoff.next())
+            await backoff.wait(error)
 
 
 async def _lead_while_possible(
-    coordinator: Coordinator, observer: MetricsCollector, pool: AsyncConnectionPool, stop: asyncio.Event
+    coordinator: Coordinator,
+    observer: MetricsCollector,
+    pool: AsyncConnectionPool,
+    stop: asyncio.Event,
+    backoff: OutageBackoff,
 ) -> None:
     async with leadership(pool, coordinator_lock(coordinator.settings.run_id)) as check_held:
         observer.view.dependencies.reached(POSTGRES)
         if check_held is None:
+            backoff.succeeded()
             await _pause(stop, STANDBY)
             return
         await coordinator.synchronize()
-        logger.info("leading", extra={"coordinator": coordinator.settings.name})
+        logger.info("elected leader", extra={"coordinator": coordinator.settings.name})
         async with _provider_batches(coordinator, stop), _observed(observer):
             while not stop.is_set():
                 await coordinator.run_cycle()
                 observer.view.dependencies.reached(REDIS, POSTGRES)
+                backoff.succeeded()
                 await _pause(stop, coordinator.settings.cycle_interval.total_seconds())
                 await check_held()
 

@@ -150,7 +150,7 @@ class Reconciler:
             if what is ReconcileAction.WAIT:
                 continue
             fields = {"batch_id": batch.batch_id, "next": what, "count": len(evaluation_states)}
-            logger.info("evaluations without progress", extra=fields)
+            logger.info("reconciling evaluations", extra=fields)
             match what:
                 case ReconcileAction.PUBLISH:
                     await self._publish(batch, evaluation_states)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from eventlog import tracing
 from eventlog.clock import utc_now
-from executor.outage import Outage, OutageBackoff
+from eventlog.outage import Outage, OutageBackoff
 from taskqueue.tasks import Delivery, QueueUnavailable, TaskQueue
 
 MAX_ACKS = 500

@@ -33,12 +33,12 @@ from domain.retry_policy import SHUTDOWN
 from eventlog import payloads as p
 from eventlog.codec import OversizeEvent
 from eventlog.event_queue import AttemptLost, Claimed, ClaimRequest, EventQueue, OwnedAttempt
+from eventlog.outage import OutageBackoff
 from executor.ack_buffer import AckBuffer
 from executor.batch_runtime import BatchEvaluator, BatchRuntime, RuntimeCache, required
 from executor.contract import Permanent, ScoringRequest, TargetReply, TargetRequest
 from executor.failure_streak import FailureStreaks
 from executor.lanes.permits import Permits
-from executor.outage import OutageBackoff
 from executor.outcome import Closing, close_after, completed, responded, with_short_reasons
 from executor.replay import ReplayedAttempt, replay
 from executor.scoring import Scoring

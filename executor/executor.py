@@ -17,6 +17,7 @@ from random import Random, SystemRandom
 
 from eventlog.clock import utc_now
 from eventlog.event_queue import EventQueue
+from eventlog.outage import Outage, OutageBackoff
 from eventlog.tasks import end
 from executor.ack_buffer import AckBuffer
 from executor.admission import Admission, Unlimited
@@ -32,7 +33,6 @@ from executor.lanes.client import DeclaredLimits, LaneClient
 from executor.lanes.contract import Lanes
 from executor.lanes.per_executor import PerExecutorLanes
 from executor.lanes.telemetry import LaneMonitor
-from executor.outage import Outage, OutageBackoff
 from executor.scheduler import Scheduler
 from executor.settings import ExecutorSettings
 from executor.slot_pool import InterruptReason, SlotPool
@@ -82,7 +82,7 @@ class Executor:
         self.slot_pool = SlotPool(settings.slots)
         self._ports = ports
         self._settings = settings
-        self._outage = Outage()
+        self._outage = Outage("task queue")
         self._backoff = OutageBackoff(self._outage)
         self._counters = ExecutorCounters(settings.name)
         self._streaks = FailureStreaks()

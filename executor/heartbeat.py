@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from executor.outage import OutageBackoff
+from eventlog.outage import OutageBackoff
 from executor.slot_pool import SlotPool
 from executor.telemetry import ExecutorCounters
 from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
 
+from eventlog.outage import OutageBackoff
 from executor.ack_buffer import AckBuffer
 from executor.admission import Admission, Admitted
 from executor.attempt import AttemptPipeline
 from executor.eligible_batches import EligibleBatches
 from executor.failure_streak import FailureStreaks
 from executor.lanes.contract import LanesUnavailable
-from executor.outage import OutageBackoff
 from executor.queue_selector import QueueSelector, in_queues
 from executor.settings import Timings
 from executor.slot_pool import SlotPool

@@ -113,7 +113,7 @@ class GapMonitor:
         # Only gaps that the breaker can help: one without a closing event can't be bridged anyhow.
         bridgeable = sum(1 for r in old if r.gap and r.gap.closing)
         if self._breaker.observe(self._clock(), evaluations=len(resolutions), gaps=bridgeable):
-            logger.error("gap rate above threshold: ordering degraded")
+            logger.error("too many gaps: bridging at once (degraded mode)")
         return warned
 
     def _warn_once(self, resolution: Resolution) -> bool:
@@ -132,5 +132,5 @@ class GapMonitor:
             "attempt": gap.attempt,
             "missing": [[span.start, span.stop - 1] for span in gap.missing],
         }
-        logger.warning("events are missing", extra=extra)
+        logger.warning("gap: events are missing", extra=extra)
         return True

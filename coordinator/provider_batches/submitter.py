@@ -124,7 +124,7 @@ class ProviderBatchSubmitter:
         self.expect(provider_batch.batch_id)
 
     async def _pause(self, batch: Batch, why: str) -> None:
-        logger.warning("batch paused", extra={"batch_id": batch.batch_id, "why": why})
+        logger.warning("batch paused", extra={"batch_id": batch.batch_id, "reason": why})
         await self._context.ledger.request_state(batch.batch_id, "paused", by="coordinator", reason=why)
 
     async def _release(self, batch: Batch) -> None:

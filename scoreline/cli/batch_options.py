@@ -67,10 +67,12 @@ class BatchOptions:
         Texts, typer.Option(metavar="[NAME=]SECONDS", help="Minimum delay between two calls on a lane.")
     ] = None
     max_cost: Annotated[
-        str | None, typer.Option(metavar="USD", help="Cost budget; the batch pauses when it is spent.")
+        str | None,
+        typer.Option(metavar="USD", help="Cost budget; the batch pauses before it exceeds it."),
     ] = None
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Token budget; the batch pauses when it is spent.")
+        int | None,
+        typer.Option(min=1, help="Token budget; the batch pauses before it exceeds it."),
     ] = None
     fail_fast_after: Annotated[
         int | None, typer.Option(min=0, help="Consecutive failures after which the batch pauses; 0: never.")
@@ -105,7 +107,7 @@ class ProviderBatchOptions:
     batch_fallback: Annotated[
         str | None,
         typer.Option(
-            metavar="resubmit|sync", help="Requests that a provider batch loses: submit again, or call."
+            metavar="resubmit|sync", help="Requests without an answer: resubmit, or sync (call the model)."
         ),
     ] = None
 

@@ -8,7 +8,7 @@ from scoreline.cli.batch_options import Batch, BatchOptions, ProviderBatchOption
 from scoreline.cli.option_models import filled
 
 RUN_EPILOG = (
-    "Exit codes: 0 all evaluations completed, 3 dead letters (see: scoreline batch dlq), 4 paused, "
+    "Exit codes: 0 no dead letters, 3 dead letters (see: scoreline batch dlq), 4 paused, "
     "cancelled or expired, 5 over budget, 100 below --min-pass-rate, 130 interrupted.\n\n"
     "Examples: scoreline batch run -c scoreline.yaml   ·   "
     "scoreline batch run --dataset qa.jsonl --target python:app:answer --evaluator exact   ·   "

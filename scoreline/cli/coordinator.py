@@ -63,7 +63,7 @@ def start(
 
 @app.command(epilog="Example: scoreline coordinator check")
 def check() -> None:
-    """Check that a coordinator is leader and makes progress; exit code 1 if not."""
+    """Check that a coordinator is the leader and makes progress; exit code 1 if not."""
     import asyncio
 
     from projections.leader_election.advisory_lock import COORDINATOR

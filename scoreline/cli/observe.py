@@ -7,7 +7,7 @@ import typer
 HELP = (
     "Run a workload under Prometheus, and print every panel of every dashboard.\n\n"
     "A small fleet on this machine scores the demo's batch, calls a simulated provider one by one and in "
-    "a provider batch, and orders the events of an unordered writer, with metrics on. Then every query of "
+    "a provider batch, and stores events that were sent out of order, with metrics on. Then every query of "
     "the dashboards in grafana/ is sent to Prometheus and Postgres, and its values are printed. "
     "Needs `prometheus` on the PATH, and the extras otel and providers."
 )

@@ -230,7 +230,7 @@ async def outcome(folder: Folder, batch_id: str) -> tuple[dict[str, Any], list[d
 
 
 async def test_any_order_of_arrival_gives_the_same_tables_and_they_equal_the_log(folder: Folder) -> None:
-    """Out of order and doubled, by two workers of which one is killed; a forged score is found and put right."""
+    """Disordered and doubled by two workers, one of them killed; a forged score is found and corrected."""
     random = Random(11)
     made = [life for _ in range(12) for life in lives(random, most=1)]
     named = [

@@ -17,7 +17,7 @@ def ready_since(folder: Folder, moment: datetime) -> datetime:
     [log] = (folder.data / "logs").glob("*.log")
     lines = log.read_text().splitlines()
     document = [json.loads(line) for line in lines if line.startswith("{")]
-    ready = [one["time"] for one in document if one["message"] in {"ready", "leading"}]
+    ready = [one["time"] for one in document if one["message"] in {"ready", "elected leader"}]
     return max(found for found in map(datetime.fromisoformat, ready) if found > moment)
 
 

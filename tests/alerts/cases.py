@@ -113,7 +113,7 @@ CASES: dict[str, Case] = {
     ),
     "AllWorkersDown": Case(
         fires={"eval_workers_present": "2x80 0x320"} | RUNNING,
-        description="0 executors are alive while batches are running; at least 1 are required.",
+        description="0 executors are alive while batches are running; minimum: 1.",
         silent={
             "nothing to do": {
                 "eval_workers_present": "0x400",
@@ -127,9 +127,8 @@ CASES: dict[str, Case] = {
     ),
     "CoordinatorDown": Case(
         fires={'eval_coordinator_leading{instance="c1"}': "1x80 _x320"} | RUNNING,
-        description="No coordinator holds the leader lock. Published tasks will finish; no task is"
-        " published, retried"
-        " or closed.",
+        description="No coordinator holds the leader lock. Published tasks will finish; no"
+        " evaluation is published or retried, and no batch finishes.",
         silent={
             "another took over": {
                 'eval_coordinator_leading{instance="c1"}': "1x80 _x320",
@@ -258,7 +257,7 @@ CASES: dict[str, Case] = {
     ),
     "HighFailureRate": Case(
         fires=processed(89, 11),
-        description="11% of the evaluations that ended recently failed permanently."
+        description="11% of the evaluations that ended recently became dead letters."
         " Counted over the last 10m.",
         silent={
             "nine of a hundred": processed(91, 9),
@@ -272,13 +271,13 @@ CASES: dict[str, Case] = {
     "BudgetNearlySpent": Case(
         fires={'eval_batch_budget_spent_ratio{batch_id="b"}': "0.91x400"},
         labels={"batch_id": "b"},
-        description="Batch b has spent 91% of its budget; it pauses at 100%.",
+        description="Batch b has spent 91% of its budget; it pauses before it exceeds it.",
         silent={"not yet": {'eval_batch_budget_spent_ratio{batch_id="b"}': "0.89x400"}},
     ),
     "BatchCompleted": Case(
         fires={FINISHED: "_x110 1650x300"},
         labels={"batch_id": "nightly-7", "status": "partial"},
-        description="Batch nightly-7 finished 2m 30s ago with status partial.",
+        description="Batch nightly-7 finished 2m 30s ago with outcome partial.",
         silent={"long ago": {FINISHED: "1200x400"}},
     ),
     "RateLimitSaturation": Case(

@@ -4,6 +4,7 @@ import asyncio
 
 from coordinator import app
 from coordinator.metrics import GAUGES
+from eventlog.log import LogUnavailable
 from tests.integration.coordinator.coordinating import house, observer_of
 from tests.waiting import until
 
@@ -35,3 +36,26 @@ async def test_only_the_leader_exports_gauges_of_batches(redis_url, postgres_url
         await second
         for observer in observers:
             assert observer.view.dependencies.up == {"redis": 1, "postgres": 1}
+
+
+async def test_each_outage_of_a_leader_and_its_end_are_logged_once(
+    redis_url, postgres_url, monkeypatch, caplog
+):
+    """A leader that has recovered logs the next outage as well."""
+    caplog.set_level("INFO", "eventlog.outage")
+    async with house(redis_url, postgres_url) as here:
+        coordinator, stop = here.another(), asyncio.Event()
+        outcomes = iter([LogUnavailable("a"), LogUnavailable("a"), None, LogUnavailable("b"), None])
+
+        async def run_cycle() -> None:
+            outcome = next(outcomes, stop)
+            if isinstance(outcome, Exception):
+                raise outcome
+            if outcome is stop:
+                stop.set()
+
+        monkeypatch.setattr(coordinator, "run_cycle", run_cycle)
+        await app._until_stopped(coordinator, observer_of(here), here.pool, stop)
+    logged = [(record.message, getattr(record, "error", None)) for record in caplog.records]
+    down, up = "Redis or Postgres unavailable: retrying", ("Redis or Postgres available again", None)
+    assert logged == [(down, "a"), up, (down, "b"), up]

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from eventlog import payloads as p
 from eventlog.log import LogUnavailable
+from eventlog.outage import Outage
 from eventlog.tasks import end
 from executor.ack_buffer import MAX_ACKS, AckBuffer
 from executor.contract import TargetReply
-from executor.outage import Outage
 from taskqueue.memory import MemoryTaskQueue
 from taskqueue.tasks import Delivery, QueueCounts, QueueUnavailable, Task
 from tests.unit.executor.harness import ANSWER, Harness, virtually
@@ -80,7 +80,7 @@ async def flush(acks: AckBuffer) -> None:
 async def test_acks_are_sent_in_calls_of_limited_size():
     """Dead letters after them, then nacks one by one; the buffer is empty when all are confirmed."""
     tasks = RecordingQueue()
-    acks = AckBuffer(tasks, "worker", linger=0.005, outage=Outage())
+    acks = AckBuffer(tasks, "worker", linger=0.005, outage=Outage("task queue"))
     *done, dead, unstarted = await delivered(tasks, MAX_ACKS + 3)
     for each in done:
         acks.ack(each)
@@ -97,7 +97,7 @@ async def test_acks_are_sent_in_calls_of_limited_size():
 async def test_an_ack_that_failed_is_sent_again():
     """Only what was confirmed leaves the buffer; each kind is repeated on its own."""
     tasks = RecordingQueue(1, 3, 5)
-    acks = AckBuffer(tasks, "worker", linger=0.005, outage=Outage())
+    acks = AckBuffer(tasks, "worker", linger=0.005, outage=Outage("task queue"))
     done, dead, unstarted = await delivered(tasks, 3)
     acks.ack(done)
     acks.dead_letter(dead)
@@ -112,7 +112,7 @@ async def test_an_ack_that_failed_is_sent_again():
 async def test_a_buffer_with_a_dead_letter_that_failed_is_not_empty():
     """An executor that ends only when the buffer is empty would leave the task to others."""
     tasks = RecordingQueue(1)
-    acks = AckBuffer(tasks, "worker", linger=0.005, outage=Outage())
+    acks = AckBuffer(tasks, "worker", linger=0.005, outage=Outage("task queue"))
     [dead] = await delivered(tasks, 1)
     acks.dead_letter(dead)
     await flush(acks)

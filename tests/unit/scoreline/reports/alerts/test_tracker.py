@@ -44,10 +44,7 @@ def test_a_condition_that_may_end_with_the_next_view_must_hold():
     alone = [at(n, beats={}) for n in range(30)]
     assert reported([*alone[:20], at(20)]) == []
     [line] = reported(alone)
-    message = (
-        "0 executors are alive while batches are running; at least 1 are required."
-        " 1,000 evaluations pending."
-    )
+    message = "0 executors are alive while batches are running; minimum: 1. 1,000 evaluations pending."
     assert line == f"[00:00:20] ALERT AllWorkersDown: {message} → scoreline worker start"
     [change] = alerts_of_one_view(at(0, beats={}), THRESHOLDS)
     assert change.alert.name == "AllWorkersDown"

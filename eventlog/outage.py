@@ -1,4 +1,4 @@
-"""Outages of the task queue: logged once for the executor, and waited out by each loop with backoff."""
+"""Outages of servers: logged once for a process, and waited out by each of its loops with backoff."""
 
 import asyncio
 import logging
@@ -9,26 +9,27 @@ logger = logging.getLogger(__name__)
 
 
 class Outage:
-    """The state of the task queue as all loops of an executor share it."""
+    """The state of a server as all loops of a process share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: str) -> None:
+        self._server = server
         self._is_under_way = False
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the last call of any loop found the queue unavailable."""
+        """Whether the last call of any loop found the server unavailable."""
         return self._is_under_way
 
     def begin(self, error: Exception) -> None:
         """Log the start of an outage, once."""
         if not self._is_under_way:
-            logger.warning("task queue unavailable: retrying", extra={"error": str(error)})
+            logger.warning("%s unavailable: retrying", self._server, extra={"error": str(error)})
         self._is_under_way = True
 
     def end(self) -> None:
         """Log the end of an outage."""
         if self._is_under_way:
-            logger.info("task queue available again")
+            logger.info("%s available again", self._server)
         self._is_under_way = False
 
 
