@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from domain.eligibility import MAX_LABELS, Label
 from domain.ids import Name
 
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 Options = dict[str, JsonValue]
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
 

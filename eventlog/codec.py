@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import rebuild_dataclass
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from eventlog import payloads as p
@@ -28,22 +30,16 @@ from eventlog.events import (
     EventKey,
     QueuedEvent,
     RetryingEvent,
-    clamped,
     is_in_range,
     type_of,
 )
 from eventlog.redacted_payloads import redact_payload
+from eventlog.time_range import clamped
 from eventlog.upcast import CannotUpcast, to_current
 
 MAX_EVENT_BYTES = 1024 * 1024
 """The whole envelope as JSON."""
 
-# Straight to the validator: the adapter around it costs as much again for each small event.
-_validate_json: Callable[..., Event] = EVENT_ADAPTER.validator.validate_json
-# By the class: the union would look for the right one each time, which costs as much again.
-_TO_JSON: dict[type[Event], Callable[..., bytes]] = {
-    cls: TypeAdapter(cls).serializer.to_json for cls in EVENT_CLASSES.values()
-}
 _FIELDS = [b"attempt", b"sequence", b"type", b"event"]
 _NUL_ESCAPE = b"\\u0000"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -56,6 +52,27 @@ _WRITTEN_TIME = re.compile(
 
 RawEntry = tuple[bytes, Sequence[bytes]]
 """A stream entry as the wire has it: its id, and fields and values in turn."""
+
+
+@cache
+def _validator() -> Callable[..., Event]:
+    # Straight to the validator: the adapter around it costs as much again for each small event.
+    return EVENT_ADAPTER.validator.validate_json
+
+
+@cache
+def _serializer(event_type: str) -> Callable[..., bytes]:
+    # By the class: the union would look for the right one each time, which costs as much again.
+    return TypeAdapter(EVENT_CLASSES[event_type]).serializer.to_json
+
+
+def build() -> None:
+    """Build every validator and serializer now: once before processes fork, instead of in each of them."""
+    _validator()
+    for event_type, cls in EVENT_CLASSES.items():
+        _serializer(event_type)
+        rebuild_dataclass(cls)  # type: ignore[arg-type]  # a dataclass of pydantic, whose type is private
+        rebuild_dataclass(cls.__dataclass_fields__["data"].type)
 
 
 class QuarantineReason(StrEnum):
@@ -134,7 +151,7 @@ def make_event(  # noqa: PLR0913 - an envelope has this many fields
 def encode(event: Event) -> bytes:
     """Turn an event into the JSON that travels and is kept."""
     try:
-        body = _TO_JSON[type(event)](event, exclude_none=True)
+        body = _serializer(event.type)(event, exclude_none=True)
     except PydanticSerializationError:  # lone surrogates, which no UTF-8 can hold
         body = to_json(_scrubbed(EVENT_ADAPTER.dump_python(event, exclude_none=True)))
     if _NUL_ESCAPE in body:
@@ -206,7 +223,7 @@ def decode(entry_id: bytes, body: bytes, *, strict: bool = False) -> Entry | Rej
     if _NUL_ESCAPE in body:
         body = _without_nuls(body)
     try:
-        event = _validate_json(body, strict=strict)
+        event = _validator()(body, strict=strict)
     except ValidationError as error:
         return _decode_slowly(entry_id, body, error)
     return Entry(entry_id, event if is_in_range(event.occurred_at) else _clamped(event), body)
@@ -274,7 +291,7 @@ def _decode_slowly(entry_id: bytes, body: bytes, error: ValidationError) -> Entr
 def _decode_old(entry_id: bytes, body: bytes, found: p.JsonObject) -> Entry | RejectedEntry:
     try:
         lifted = to_current(found, current=SCHEMA_VERSION)
-        event = _validate_json(to_json(lifted))
+        event = _validator()(to_json(lifted))
         return Entry(entry_id, event if is_in_range(event.occurred_at) else _clamped(event), body)
     except CannotUpcast as error:
         return RejectedEntry(entry_id, QuarantineReason.INVALID, str(error), body)

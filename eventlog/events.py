@@ -1,13 +1,14 @@
 """The envelope: one frozen model per event type, a discriminated union over `type`."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field, TypeAdapter
+from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from domain.ids import Name
 from eventlog import payloads as p
+from eventlog.time_range import EARLIEST, LATEST
 
 SCHEMA_VERSION: Literal[3] = 3
 """The version this code writes; older ones are upcast when read, newer ones are quarantined."""
@@ -15,14 +16,6 @@ SCHEMA_VERSION: Literal[3] = 3
 MAX_ATTEMPT = 1_000_000
 MAX_SEQUENCE = 1_000_000
 
-EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
-LATEST = datetime(9999, 12, 30, tzinfo=UTC)
-"""The range of event times that every reader can represent, in any time zone.
-
-PostgreSQL stores years that Python's `datetime` cannot hold, and a time within a day of either end of the
-calendar overflows when it is converted to another time zone. Events outside the years 2 to 9998 are
-rejected on intake; a time that an earlier release stored is clamped when it is read.
-"""
 _FIRST_YEAR, _LAST_YEAR = EARLIEST.year, LATEST.year
 
 EventKey = tuple[int, int]
@@ -159,7 +152,9 @@ EVENT_CLASSES: dict[str, type[Event]] = {
 }
 """Event type → its class; the order is that of an evaluation's life."""
 
-EVENT_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+EVENT_ADAPTER: TypeAdapter[Event] = TypeAdapter(
+    Annotated[Event, Field(discriminator="type")], config=ConfigDict(defer_build=True)
+)
 
 _TYPE_OF_PAYLOAD: dict[type[p.AnyPayload], str] = {
     cls.__dataclass_fields__["data"].type: name for name, cls in EVENT_CLASSES.items()
@@ -169,13 +164,6 @@ _TYPE_OF_PAYLOAD: dict[type[p.AnyPayload], str] = {
 def is_in_range(moment: datetime) -> bool:
     """Whether an event may carry this time."""
     return _FIRST_YEAR < moment.year < _LAST_YEAR
-
-
-def clamped(moment: datetime) -> datetime:
-    """Return the time itself, or the nearest one that converts to every time zone."""
-    if _FIRST_YEAR < moment.year < _LAST_YEAR:
-        return moment
-    return min(max(moment, EARLIEST), LATEST)
 
 
 def type_of(payload: p.AnyPayload) -> str:

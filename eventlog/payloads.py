@@ -22,8 +22,8 @@ Tokens = Annotated[int, Field(ge=0, le=10**12)]
 """Tokens of one call. Counters are 64 bits wide: nine million calls of this size fit into one."""
 
 
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""No unknown fields, and no numbers that JSON lacks."""
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
+"""No unknown fields, no numbers that JSON lacks; built at the first use, which most commands never make."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)

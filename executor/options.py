@@ -12,7 +12,7 @@ from domain.batch_spec import Options
 class OptionModel(BaseModel):
     """The options of one type; unknown keys are rejected."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 Model = TypeVar("Model", bound=OptionModel)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from eventlog.events import clamped
+from eventlog.time_range import clamped
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 

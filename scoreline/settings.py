@@ -44,7 +44,7 @@ class SettingsError(Exception):
 class Settings(TelemetrySettings, AlertSettings):
     """Settings from the environment; a flag of the same name overrides one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     redis_url: str | None = Field(default=None, repr=False)
     postgres_url: str | None = Field(default=None, repr=False)

@@ -21,7 +21,10 @@ class BatchState(StrEnum):
     """Cancelled or expired: abort active tasks."""
 
 
-@dataclass(frozen=True, slots=True, config=ConfigDict(extra="ignore", validate_by_name=True))
+_LENIENT = ConfigDict(extra="ignore", validate_by_name=True, defer_build=True)
+
+
+@dataclass(frozen=True, slots=True, config=_LENIENT)
 class BatchEntry:
     """One batch of the registry."""
 

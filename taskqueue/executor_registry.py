@@ -27,7 +27,10 @@ def executor_name(instance_id: str) -> str:
     return _INSTANCE.sub("", instance_id)
 
 
-@dataclass(frozen=True, slots=True, config=ConfigDict(extra="ignore", validate_by_name=True))
+_LENIENT = ConfigDict(extra="ignore", validate_by_name=True, defer_build=True)
+
+
+@dataclass(frozen=True, slots=True, config=_LENIENT)
 class ExecutorInstance:
     """The attributes that an executor publishes with each heartbeat."""
 

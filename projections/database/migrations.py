@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
@@ -65,13 +66,12 @@ async def migrate(postgres_url: str, *, migrations: list[Migration] | None = Non
         return missing
 
 
-async def pending(postgres_url: str) -> list[Migration]:
-    """List the pending migrations without applying them."""
-    async with await AsyncConnection.connect(postgres_url, autocommit=True) as conn:
-        try:
-            return _missing(available(), await _applied(conn))
-        except psycopg.errors.UndefinedTable:
-            return available()
+async def pending(conn: AsyncConnection[Any]) -> list[Migration]:
+    """List the pending migrations without applying them, on a connection in autocommit."""
+    try:
+        return _missing(available(), await _applied(conn))
+    except psycopg.errors.UndefinedTable:
+        return available()
 
 
 def _missing(wanted: list[Migration], applied: dict[int, str]) -> list[Migration]:

@@ -15,6 +15,8 @@ from projections.database.connection import Connection
 from projections.sql import query
 
 COORDINATOR = 7_265_004
+QUIET = timedelta(minutes=2)
+"""How long a leader may be silent: it checks its lock after every cycle, and a cycle takes seconds."""
 
 CheckHeld = Callable[[], Awaitable[None]]
 """Checks that the lock is still held; raises the error that ended its connection if not."""

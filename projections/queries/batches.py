@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-from pydantic import AwareDatetime, TypeAdapter
+from pydantic import AwareDatetime, ConfigDict, TypeAdapter
 
 from domain.ids import FLEET
 from projections.database.connection import Connection
@@ -19,7 +19,7 @@ from projections.folds.progress import Progress, with_progress
 from projections.ledger.batch import Budget, with_totals
 from projections.sql import query
 
-_TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
+_TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime, config=ConfigDict(defer_build=True))
 
 
 class ListedBatch(NamedTuple):

@@ -13,7 +13,7 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 
-from eventlog.events import EARLIEST, LATEST, clamped
+from eventlog.time_range import EARLIEST, LATEST, clamped
 
 _micros = Struct(">q").unpack
 _TYPE = "timestamptz"

@@ -21,8 +21,8 @@ def migrate() -> None:
 
     from projections.database.readiness import prepare
     from scoreline.command_error import CommandError
-    from scoreline.local.servers import reachable_servers
-    from scoreline.servers.availability import check_postgres
+    from scoreline.local.servers import ready_servers
+    from scoreline.servers.postgres_check import check_postgres
     from scoreline.settings import load_settings
 
     settings = load_settings()
@@ -42,7 +42,7 @@ def migrate() -> None:
     if settings.postgres_url:
         asyncio.run(given(settings.postgres_url))
         return
-    with reachable_servers(settings):
+    with ready_servers(settings):
         _report([])
 
 

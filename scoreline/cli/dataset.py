@@ -1,6 +1,5 @@
 """`scoreline dataset`: files of cases, imported into the database under a name."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +78,8 @@ def import_(
     options: ImportOptions,
 ) -> None:
     """Import a file of cases: all rows, or none if a row is invalid."""
+    import asyncio
+
     from scoreline.local.servers import ready_postgres
     from scoreline.settings import load_settings
     from scoreline.submit.datasets.dataset_import import import_shown
@@ -105,6 +106,8 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
     """List imported datasets by name."""
+    import asyncio
+
     from scoreline.local.servers import ready_postgres
     from scoreline.settings import load_settings
     from scoreline.submit.datasets.view import show_list
@@ -122,6 +125,8 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show a dataset and its first cases."""
+    import asyncio
+
     from scoreline.local.servers import ready_postgres
     from scoreline.settings import load_settings
     from scoreline.submit.datasets.view import show_one

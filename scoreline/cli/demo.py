@@ -14,8 +14,10 @@ EPILOG = (
     "Exit codes: 0 if the result is as expected and the tables equal the log, else 1.\n\n"
     "Examples: scoreline demo   ·   scoreline demo --executors 2   ·   scoreline demo --json"
 )
+app = typer.Typer()
 
 
+@app.command(help=HELP, epilog=EPILOG)
 def run(
     *,
     executors: Annotated[int, typer.Option(min=1, max=16, help="Executors, one process each.")] = 4,

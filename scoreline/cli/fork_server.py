@@ -26,6 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eventlog.codec import build
 from scoreline.cli.main import main as run_command
 
 SERVICES = (
@@ -147,6 +148,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for module in SERVICES:
         importlib.import_module(module)
+    build()
     gc.collect()
     gc.freeze()  # so that no collection in a child copies the pages of what is shared
     argv = serve(socket.socket(fileno=int(sys.argv[1])))

@@ -15,8 +15,10 @@ EPILOG = (
     "Exit codes: 0 if every required panel has data, else 1.\n\n"
     "Examples: scoreline observe   ·   scoreline observe --keep   ·   scoreline observe --json"
 )
+app = typer.Typer()
 
 
+@app.command(help=HELP, epilog=EPILOG)
 def run(
     *,
     keep: Annotated[

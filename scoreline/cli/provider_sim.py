@@ -22,6 +22,7 @@ EPILOG = (
 )
 MAX_ANSWERS = 32 * 1024 * 1024
 """Bytes of a file of answers."""
+app = typer.Typer()
 
 
 def _in(panel: str, text: str, *names: str, **bounds: Any) -> Any:  # noqa: ANN401 - typer's own type
@@ -99,6 +100,7 @@ class SimulatorOptions:
         return {name: (value or []) if name in lists else value for name, value in values.items()}
 
 
+@app.command(help=HELP, epilog=EPILOG)
 @filled
 def run(
     *,

@@ -22,6 +22,7 @@ EPILOG = (
 
 EXCLUSIVE = {"diff": ("at", "attempt", "follow", "full"), "follow": ("at", "attempt", "full")}
 """Flags, and the flags that each of them excludes."""
+app = typer.Typer()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,7 @@ class LogCheckOptions:
         return chosen or (["summary"] if self.batch is not None else [])
 
 
+@app.command(epilog=EPILOG)
 @filled
 def run(
     evaluation: Annotated[

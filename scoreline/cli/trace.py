@@ -9,8 +9,10 @@ EPILOG = (
     "Examples: scoreline trace gsm8k-4fk2zq.00000017   ·   "
     "scoreline trace gsm8k-4fk2zq.00000017 --dir /var/lib/scoreline/traces --json"
 )
+app = typer.Typer()
 
 
+@app.command(epilog=EPILOG)
 def run(
     evaluation: Annotated[str, typer.Argument(help="Evaluation id.", show_default=False)],
     *,

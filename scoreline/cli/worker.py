@@ -187,7 +187,7 @@ def _redis(settings: "Settings") -> Iterator[str]:
     import asyncio
 
     from scoreline.local.servers import named_servers
-    from scoreline.servers.availability import check_redis
+    from scoreline.servers.redis_check import check_redis
 
     if settings.redis_url:
         asyncio.run(check_redis(settings.redis_url))

@@ -143,7 +143,7 @@ def _ready(settings: Settings) -> Iterator[tuple[Servers, Interruption]]:
     """Lend servers, and receive signals from here on: what is accepted is paused if one comes."""
     with (
         ExitStack() as last,
-        ready_servers(settings) as servers,
+        ready_servers(settings, service="coordinator") as servers,
         telemetry_for(Service.SUBMITTER, settings),
     ):
         # Until the end: a signal that comes while servers are released changes no exit code.

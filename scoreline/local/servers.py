@@ -4,18 +4,17 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from projections.database.readiness import DatabaseNotReady, check_ready, prepare
+from projections.database.readiness import DatabaseNotReady, check_schema, prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.private_files import default_root
 from scoreline.servers.addresses import Servers
-from scoreline.servers.availability import check_postgres, check_privileges, check_redis
+from scoreline.servers.postgres_check import check_privileges, usable_postgres
 from scoreline.settings import Settings
 
 __all__ = [
     "DatabaseNotReady",
     "Servers",
     "named_servers",
-    "reachable_servers",
     "ready_postgres",
     "ready_servers",
 ]
@@ -35,32 +34,29 @@ def named_servers(settings: Settings) -> Iterator[Servers]:
 
 
 @contextmanager
-def reachable_servers(settings: Settings) -> Iterator[Servers]:
-    """Lend a Redis and a Postgres that answer; whatever has no URL is embedded."""
-    with named_servers(settings) as servers:
-        asyncio.run(_check(servers))
-        yield servers
-
-
-@contextmanager
 def ready_postgres(settings: Settings) -> Iterator[Servers]:
     """Lend servers of which only Postgres must answer, with every table."""
     with named_servers(settings) as servers:
-        asyncio.run(check_postgres(servers.postgres_url))
-        asyncio.run(check_ready(servers.postgres_url, shards=settings.shards))
+        if settings.postgres_url:
+            asyncio.run(_check_database(settings.postgres_url, settings))
         yield servers
 
 
 @contextmanager
 def ready_servers(settings: Settings, *, service: str | None = None) -> Iterator[Servers]:
     """Lend servers whose database has every table, agrees on the shards, and lets a service do its work."""
-    with reachable_servers(settings) as servers:
-        asyncio.run(check_ready(servers.postgres_url, shards=settings.shards))
-        if service:
-            asyncio.run(check_privileges(servers.postgres_url, service))
+    from scoreline.servers.redis_check import check_redis  # noqa: PLC0415 - commands that only read need no Redis
+
+    with named_servers(settings) as servers:
+        if settings.redis_url:
+            asyncio.run(check_redis(settings.redis_url))
+        if settings.postgres_url:
+            asyncio.run(_check_database(settings.postgres_url, settings, service))
         yield servers
 
 
-async def _check(servers: Servers) -> None:
-    await check_redis(servers.redis_url)
-    await check_postgres(servers.postgres_url)
+async def _check_database(url: str, settings: Settings, service: str | None = None) -> None:
+    async with usable_postgres(url) as conn:
+        await check_schema(conn, shards=settings.shards)
+        if service:
+            await check_privileges(conn, service)

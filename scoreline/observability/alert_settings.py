@@ -23,7 +23,7 @@ def _seconds(span: timedelta) -> float:
 class AlertSettings(BaseModel):
     """The thresholds of alerts; spans of time are in seconds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     alert_min_workers: Count = _USUAL.min_workers
     alert_worker_silence: Span = _seconds(_USUAL.worker_silence)

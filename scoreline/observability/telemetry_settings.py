@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class TelemetrySettings(BaseModel):
     """Where the metrics and spans of a process go."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     metrics_port: int | None = Field(default=None, ge=0, le=65_535)
     """The port of `/metrics`; 0 is any free port."""

@@ -10,8 +10,8 @@ from psycopg import AsyncConnection, InterfaceError, OperationalError
 
 from eventlog.backoff import Backoff
 from projections.database.connection import Connection
-from scoreline.reports.batch_status import is_over
-from scoreline.reports.batch_view import STARTING, BatchView, read_batch_view
+from scoreline.reports.batch_status import STARTING, is_over
+from scoreline.reports.batch_view import BatchView, read_batch_view
 from scoreline.reports.fleet_status import FleetReader
 
 POLL_INTERVAL = 1.0

@@ -1,5 +1,6 @@
 """The status of a batch as one word, one exit code and one JSON object. Pure."""
 
+from datetime import timedelta
 from enum import IntEnum
 from typing import Any
 
@@ -9,6 +10,8 @@ from scoreline.reports.pass_rate import batch_pass_rate
 
 STATUSES = ("running", "paused", "completed", "cancelled", "expired", "external")
 STOPPED = frozenset({"paused", "cancelled", "expired"})
+STARTING = timedelta(seconds=15)
+"""How long the processes of a local run may take to start."""
 
 
 class ExitCode(IntEnum):

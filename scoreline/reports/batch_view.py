@@ -1,10 +1,9 @@
 """A view of a batch: its counters, waiting evaluations, variants, and the executors that serve it."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from projections.database.connection import Connection
-from projections.leader_election.advisory_lock import coordinator_lock, leader_quiet
+from projections.leader_election.advisory_lock import QUIET, coordinator_lock, leader_quiet
 from projections.queries.batches import (
     BatchSnapshot,
     VariantResult,
@@ -14,16 +13,12 @@ from projections.queries.batches import (
     variant_results,
     waiting,
 )
-from scoreline.reports.batch_status import is_over, status_word
-from scoreline.reports.checks import QUIET
+from scoreline.reports.batch_status import STARTING, is_over, status_word
 from scoreline.reports.fleet_status import FLEET_NOT_READ, FleetReader, FleetStatus
 from scoreline.reports.labels import VariantLabel, variant_labels
 from scoreline.reports.lanes import LaneWait
 from scoreline.reports.provider_batches import NOTHING, AtProviders, read_provider_batches
 from scoreline.reports.report import Report, read_report
-
-STARTING = timedelta(seconds=15)
-"""How long the processes of a local run may take to start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,12 @@ standby coordinator is healthy if its servers answer and another coordinator lea
 """
 
 from contextlib import aclosing
-from datetime import timedelta
 
 from eventlog.redis_streams import connect
 from executor.sandbox.probe import probe
-from projections.leader_election.advisory_lock import leader_quiet_for
+from projections.leader_election.advisory_lock import QUIET, leader_quiet_for
 from scoreline.command_error import CommandError
 from taskqueue.backends import Backend, open_queues
-
-QUIET = timedelta(minutes=2)
-"""How long a leader may be silent: it checks its lock after every cycle, and a cycle takes seconds."""
 
 
 def check_sandbox() -> str:

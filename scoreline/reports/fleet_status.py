@@ -11,7 +11,8 @@ from redis.exceptions import RedisError
 from eventlog.redis_streams import connect
 from projections.queries.batches import BatchSnapshot
 from scoreline.reports.lanes import LaneWait, read_lanes
-from scoreline.servers.availability import Unavailable, check_redis
+from scoreline.servers.availability import Unavailable
+from scoreline.servers.redis_check import check_redis
 from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
 from taskqueue.keys import EXECUTORS
 from taskqueue.redis_executor_registry import RedisExecutorRegistry

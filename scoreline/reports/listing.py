@@ -11,7 +11,7 @@ from projections.leader_election.advisory_lock import led_runs
 from projections.queries.batches import ListedBatch, list_batches
 from scoreline.formatting import excerpt, money, printable, span
 from scoreline.invocation import batch_command, typed
-from scoreline.reports.batch_view import STARTING
+from scoreline.reports.batch_status import STARTING
 from scoreline.reports.pass_rate import listed_pass_rate
 from scoreline.reports.screen import screen
 from scoreline.reports.table import Column, fitted

@@ -18,7 +18,6 @@ from projections.ledger.batch import NewBatch
 from projections.ledger.postgres import PostgresLedger
 from scoreline.command_error import CommandError
 from scoreline.servers.addresses import Servers
-from scoreline.servers.availability import check_privileges
 from scoreline.servers.errors import explain
 from scoreline.settings import Settings
 from scoreline.submit.batch_control import current_user
@@ -43,7 +42,6 @@ async def submit(  # noqa: PLR0913 - a plan, a place, a run
     What `check` raises, before any evaluation, leaves nothing behind.
     """
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # its errors are reported below
-    await check_privileges(servers.postgres_url, "coordinator")
     pool = make_pool(servers.postgres_url, size=2)
     await pool.open()
     try:

@@ -45,7 +45,10 @@ def run_demo(*, executors: int, as_json: bool) -> int:
     began = time.monotonic()
     console = Console(stderr=True, highlight=False, markup=False) if as_json else screen()
     settings = load_settings().model_copy(update=GAPS)
-    with ready_servers(settings) as servers, telemetry_for(Service.SUBMITTER, settings):
+    with (
+        ready_servers(settings, service="coordinator") as servers,
+        telemetry_for(Service.SUBMITTER, settings),
+    ):
         return asyncio.run(_Demo(servers, settings, console, began).run(executors, as_json=as_json))
 
 

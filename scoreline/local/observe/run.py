@@ -49,7 +49,8 @@ def run_observe(*, as_json: bool, keep: bool) -> int:
     _check()
     console = Console(stderr=True, highlight=False, markup=False) if as_json else screen()
     settings = load_settings().model_copy(update=QUICK)
-    with ready_servers(settings) as servers, tempfile.TemporaryDirectory(prefix="observe-") as root:
+    folder = tempfile.TemporaryDirectory(prefix="observe-")
+    with ready_servers(settings, service="coordinator") as servers, folder as root:
         return asyncio.run(
             _Observing(servers, settings, console).run(Path(root), as_json=as_json, keep=keep)
         )

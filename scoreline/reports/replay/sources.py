@@ -25,7 +25,9 @@ from scoreline.reports.replay.history import NOT_QUERIED, EvaluationHistory, Sou
 from scoreline.reports.replay.history_builder import NOTHING, SourceRecords, build_history
 from scoreline.reports.replay.origin import Origin
 from scoreline.servers.addresses import Servers
-from scoreline.servers.availability import Unavailable, check_postgres, check_redis
+from scoreline.servers.availability import Unavailable
+from scoreline.servers.postgres_check import check_postgres
+from scoreline.servers.redis_check import check_redis
 from scoreline.settings import Settings
 from storage_worker.settings import Ordering
 from storage_worker.stream_diff import MAX_ENTRIES, StreamDiff, diff_stream

@@ -6,7 +6,7 @@ shown by status and replay. Neither outcome may disturb the other evaluations of
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -15,8 +15,9 @@ from hypothesis import example, given, settings
 from psycopg import AsyncConnection
 
 from eventlog.codec import Entry, encode, read_entry
-from eventlog.events import EARLIEST, LATEST, clamped, is_in_range
+from eventlog.events import is_in_range
 from eventlog.keys import DEFAULT_SHARDS
+from eventlog.time_range import EARLIEST, LATEST
 from projections.database.connection import make_pool
 from projections.ledger.postgres import PostgresLedger
 from projections.queries.evaluation_history import read_history
@@ -209,15 +210,6 @@ async def test_event_stored_by_an_earlier_release_verifies_and_rebuilds(here: Ha
     assert await here.place.differences() == []
     await here.place.rebuild()
     assert await here.place.differences() == []
-
-
-def test_clamped_leaves_ordinary_times_alone() -> None:
-    """Only the first and the last year of the calendar are affected."""
-    ordinary = datetime(2026, 11, 16, tzinfo=UTC)
-    assert clamped(ordinary) is ordinary
-    assert (clamped(datetime.min.replace(tzinfo=UTC)), clamped(datetime.max.replace(tzinfo=UTC))) == (
-        EARLIEST, LATEST,
-    )  # fmt: skip
 
 
 async def test_retry_time_in_another_notation_is_due(here: Harness) -> None:

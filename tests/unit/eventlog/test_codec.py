@@ -13,11 +13,12 @@ from eventlog.codec import (
     Entry,
     QuarantineReason,
     RejectedEntry,
+    build,
     decode_body,
     encode,
     read_entry,
 )
-from eventlog.events import SCHEMA_VERSION
+from eventlog.events import EVENT_CLASSES, SCHEMA_VERSION
 from tests.builders import EVALUATION, PAYLOADS, event, history, raw_entry, wire
 
 
@@ -248,3 +249,13 @@ def test_decoding_a_damaged_envelope_never_raises(data):
     }
     damaged["schema_version"] = data.draw(st.sampled_from([1, SCHEMA_VERSION]))
     assert isinstance(read(damaged), Entry | RejectedEntry)
+
+
+def test_building_before_a_fork_leaves_nothing_to_build():
+    """Events and payloads are complete, so that no child builds them again."""
+    build()
+    classes = [
+        *EVENT_CLASSES.values(),
+        *(cls.__dataclass_fields__["data"].type for cls in EVENT_CLASSES.values()),
+    ]
+    assert [cls.__name__ for cls in classes if not cls.__pydantic_complete__] == []

@@ -111,12 +111,12 @@ async def test_a_newer_database_is_refused(empty_postgres_url, conn):
 async def test_pending_lists_the_migrations_that_migrate_would_apply(empty_postgres_url, conn, monkeypatch):
     """All for an empty database, the rest for an older one; listing them changes nothing."""
     monkeypatch.setattr(migrate_module, "available", lambda: [FIRST, SECOND])
-    assert await pending(empty_postgres_url) == [FIRST, SECOND]
+    assert await pending(conn) == [FIRST, SECOND]
     assert await tables(conn) == set()
     await migrate(empty_postgres_url, migrations=[FIRST])
-    assert await pending(empty_postgres_url) == [SECOND]
+    assert await pending(conn) == [SECOND]
     await migrate(empty_postgres_url)
-    assert await pending(empty_postgres_url) == []
+    assert await pending(conn) == []
 
 
 def test_files_are_named_by_number_and_purpose(tmp_path: Path):

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
-from redis.asyncio import Redis
 
-from scoreline.servers import availability as preflight
-from scoreline.servers.availability import Unavailable, check_postgres, check_redis, redact
+from scoreline.servers import postgres_check, redis_check
+from scoreline.servers.availability import Unavailable, redact
+from scoreline.servers.postgres_check import check_postgres
+from scoreline.servers.redis_check import check_redis
 
 Check = Callable[[str], Awaitable[None]]
 
@@ -38,11 +37,6 @@ async def listener(reply: bytes | None) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
         for writer in writers:
             writer.close()
-
-
-def info(version: str, role: str = "master") -> bytes:
-    body = f"redis_version:{version}\r\nrole:{role}\r\n"
-    return f"${len(body)}\r\n{body}\r\n".encode()
 
 
 async def test_good_servers_pass(redis_url: str, postgres_url: str) -> None:
@@ -74,7 +68,8 @@ async def test_a_server_that_never_answers_times_out(
     check: Check, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that accepts the connection and sends nothing delays the check only briefly."""
-    monkeypatch.setattr(preflight, "_TIMEOUT", 0.1)
+    for module in (postgres_check, redis_check):
+        monkeypatch.setattr(module, "TIMEOUT", 0.1)
     async with listener(reply=None) as port:
         message = await complaint(check, f"{scheme}://127.0.0.1:{port}/0")
     assert "(no answer in time)" in message
@@ -113,63 +108,3 @@ def test_passwords_are_redacted_however_they_are_written(url: str) -> None:
     """No form of password is printed, escaped well or badly, and the host stays readable."""
     assert "secret" not in redact(url)
     assert "host" in redact(url)
-
-
-async def test_a_wrong_login_is_not_reported_as_an_outage(redis_url: str) -> None:
-    """The error names refused credentials as the reason, and never prints them."""
-    async with Redis.from_url(redis_url) as client:
-        await client.acl_setuser("guest", enabled=True, passwords=["+right"], commands=["+@all"])
-        try:
-            message = await complaint(check_redis, f"{redis_url}?username=guest&password=wrong")
-        finally:
-            await client.acl_deluser("guest")
-    assert "does not accept the login" in message
-    assert "wrong" not in message
-
-
-async def test_user_without_info_gets_the_right_to_grant(redis_url: str) -> None:
-    """The error names the right that the login lacks."""
-    async with Redis.from_url(redis_url) as client:
-        await client.acl_setuser("guest", enabled=True, passwords=["+right"], commands=["-info"])
-        try:
-            message = await complaint(check_redis, f"{redis_url}?username=guest&password=right")
-        finally:
-            await client.acl_deluser("guest")
-    assert "Grant it +info" in message
-
-
-async def test_missing_database_is_named(postgres_url: str) -> None:
-    """A server without the database is not reported as unreachable."""
-    url = urlsplit(postgres_url)._replace(path="/nowhere").geturl()
-    assert "(no such database or role)" in await complaint(check_postgres, url)
-
-
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        (info("5.0.14"), "is too old (version 5.0.14)"),
-        (info("6.0.9"), "is too old (version 6.0.9)"),
-        (info("7.2.4", role="slave"), "is a read-only replica"),
-        (b"-LOADING the dataset\r\n", "is still loading its data"),
-        (b"-NOAUTH Authentication required.\r\n", "does not accept the login"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not answer as a Redis does"),
-    ],
-)
-async def test_unfit_redis_is_distinguished(reply: bytes, problem: str) -> None:
-    """Too old, a replica, loading, locked or not Redis at all: each has its own message."""
-    async with listener(reply) as port:
-        assert problem in await complaint(check_redis, f"redis://127.0.0.1:{port}")
-
-
-async def test_read_only_postgres_is_refused(postgres_url: str) -> None:
-    """A read-only database fails the check, not the first write."""
-    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as admin:
-        name = urlsplit(postgres_url).path[1:].encode()
-        await admin.execute(b"ALTER DATABASE %s SET default_transaction_read_only = on" % name)
-    assert "is read-only" in await complaint(check_postgres, postgres_url)
-
-
-async def test_old_postgres_is_refused(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server below the minimum version is refused with its version."""
-    monkeypatch.setattr(preflight, "_OLDEST_POSTGRES", 99)
-    assert "is too old (version" in await complaint(check_postgres, postgres_url)

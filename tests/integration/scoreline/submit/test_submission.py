@@ -162,12 +162,9 @@ async def test_a_database_that_goes_away_at_submission_is_explained(
 ) -> None:
     """A full disk, for example, gives no traceback and no driver's text, but the remedy."""
 
-    async def granted(*_: object) -> None: ...
-
     async def now(*_: object) -> datetime:
         raise DatabaseUnavailable("server closed the connection: postgresql://me:hunter2@db")
 
-    monkeypatch.setattr(submitting, "check_privileges", granted)
     monkeypatch.setattr(PostgresLedger, "now", now)
     plan = make_plan(None, {"mode": "simulated"}, folder=folder)
     servers = Servers("redis://unused", "postgresql://me:hunter2@127.0.0.1:1/none")

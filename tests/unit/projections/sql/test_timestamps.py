@@ -6,7 +6,7 @@ from struct import pack
 import psycopg
 import pytest
 
-from eventlog.events import EARLIEST, LATEST
+from eventlog.time_range import EARLIEST, LATEST
 from projections.sql.timestamps import ClampedTimestamptz, ClampedTimestamptzBinary
 
 OID = psycopg.adapters.types["timestamptz"].oid

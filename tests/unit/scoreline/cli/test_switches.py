@@ -27,17 +27,16 @@ def helps() -> tuple[list[str], list[str]]:
         typer.echo((often, times))
 
     command: Any = get_command(app)
-    show_as_switches(command)
-    texts = (
-        each.get_help(each.context_class(each, info_name="noise"))
-        for each in (command, command.commands["bark"])
-    )
+    both = (command, command.commands["bark"])
+    for each in both:
+        show_as_switches(each)
+    texts = (each.get_help(each.context_class(each, info_name="noise")) for each in both)
     above, below = ([" ".join(line.split()) for line in text.splitlines()] for text in texts)
     return above, below
 
 
 def test_flags_show_no_type_and_options_with_a_value_do():
-    """In the help of a group, and of each command below it."""
+    """In the help of a group, and of a command."""
     above, below = helps()
     assert {"--loud Loud.", "--help Show this message and exit."} <= set(above)
     assert {"--often Often.", "--times <int> Times.", "--help Show this message and exit."} <= set(below)

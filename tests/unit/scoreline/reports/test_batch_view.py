@@ -6,7 +6,8 @@ import pytest
 
 from projections.queries.batches import WaitingCount
 from projections.queries.provider_batches import ProviderBacklog
-from scoreline.reports.batch_view import STARTING, BatchView
+from scoreline.reports.batch_status import STARTING
+from scoreline.reports.batch_view import BatchView
 from scoreline.reports.fleet_status import FleetStatus
 from scoreline.reports.provider_batches import AtProviders
 from scoreline.reports.stall_reasons import reasons
