@@ -20,6 +20,9 @@ class GoodputRun:
     is_declared: bool = True
     """Whether the batch declares the limits; else they come from the provider's headers, or are learnt."""
     headers: bool = True
+    rpm: float = RPM
+    retry_after: float = 0.0
+    """The least Retry-After of a 429."""
     faults: Mapping[str, float] = field(default_factory=dict)
     """Shares of admitted calls that the provider does not serve."""
 
@@ -36,6 +39,8 @@ RUNS = {
     "tokens_4": GoodputRun(4, tpm=TPM),
     "learnt_4": GoodputRun(4, is_declared=False),
     "blind_4": GoodputRun(4, is_declared=False, headers=False),
+    "retry_after_5": GoodputRun(4, is_declared=False, headers=False, retry_after=5.0),
+    "retry_after_small": GoodputRun(4, is_declared=False, headers=False, rpm=600.0),
     **{
         f"{name}_{percent}": GoodputRun(4, faults={fault: percent / 100})
         for name, fault in (("overloaded", "overloaded"), ("stray", "stray_429"))
@@ -48,16 +53,16 @@ RUNS = {
 
 async def run(plan: GoodputRun, seconds: float) -> dict[str, Any]:
     """Measure one run."""
-    cases = int(RPM * (seconds + 30) / 60)
+    cases = int(plan.rpm * (seconds + 30) / 60)
     flags = {"limits": _limits(plan)} if plan.is_declared else {}
     overrides = {} if plan.headers else {"limit_headers": False}
-    faults = dict(plan.faults)
+    faults = dict(plan.faults) | {"retry_after": plan.retry_after}
     async with (
-        provider(rpm=RPM, tpm=plan.tpm, **overrides, **faults) as sim,
+        provider(rpm=plan.rpm, tpm=plan.tpm, **overrides, **faults) as sim,
         lane_bench(plan.executors) as here,
     ):
         await here.run(sim, cases=cases, **flags)
-        return await measure(here, sim, seconds, rpm=RPM * plan.served, tpm=plan.tpm)
+        return await measure(here, sim, seconds, rpm=plan.rpm * plan.served, tpm=plan.tpm)
 
 
 async def measure(
@@ -73,4 +78,4 @@ async def measure(
 
 
 def _limits(run: GoodputRun) -> dict[str, float]:
-    return {"rpm": RPM, "tpm": run.tpm} if run.tpm else {"rpm": RPM}
+    return {"rpm": run.rpm, "tpm": run.tpm} if run.tpm else {"rpm": run.rpm}

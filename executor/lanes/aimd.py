@@ -3,13 +3,14 @@
 A success adds 1 / limit, so about one call per round trip, if at least half of the limit is in use; until
 the first decrease it adds 1 (slow start). A decrease applies once for all calls already in flight.
 
-    429 with Retry-After            a rate limit: the limit is halved
+    429 with Retry-After            a rate limit: the learnt rate is lowered; where there is none, or three
+                                    such decreases did not help, the limit is halved and the lane blocked
     429 without, 529, 503           counted in a window of successes and rejects; while the success ratio is
                                     high they are noise, of which only the rejected call is retried later
     many of them in the window      429: the limit is halved; 529, 503: it falls by a fifth
 
 Where neither configuration nor headers give a request rate, the lane learns one from the rate of successes:
-a decrease after a 429 lowers it by 3 to 30 %, successes raise it by 5 % a second, near the last refused
+a decrease after a 429 lowers it by 3 to 40 %, successes raise it by 5 % a second, near the last refused
 rate by 0.1 %. A single 429 without Retry-After lowers it by 3 %, too. One that follows well below the rate
 of successes does not depend on the rate: such replies are ignored for some seconds. An overload never
 changes the learnt rate.
@@ -37,8 +38,10 @@ A reject is faster than an answer: without the calls in flight, it would count f
 OVERLOAD_DECREASE = 0.8
 DECREASE, MAX_DECREASE = 0.97, 0.7
 GROWTH_INTERVAL, FAST_GROWTH, SLOW_GROWTH = 1.0, 1.05, 1.001
-NEAR, FAR = 0.99, 1.1
-"""Between these multiples of the last refused rate, growth is slow: each 429 costs a pause."""
+NEAR, FAR = 0.97, 1.1
+"""Between these multiples of the last refused rate, growth is slow."""
+FIRST_CUT, MAX_CUTS = 0.1, 3
+"""A 429 with Retry-After lowers the learnt rate by a tenth, then by two and four tenths within it."""
 WELL_BELOW, NOISY_SECONDS = 0.85, 10.0
 """A 429 below this multiple of the measured rate is noise, and so are those of so many seconds after it."""
 MIN_DECREASE_INTERVAL = 5.0
@@ -68,7 +71,8 @@ def increase(state: LaneState, now: float, policy: LanePolicy) -> LaneState:
         step = max(1 / limit, MIN_STEP) if state.was_cut else 1.0
         limit = max(limit, min(ceiling, limit + step))
     learnt, grown_at = state.learnt_rpm, state.grown_at
-    if learnt and state.blocked_by == BlockedBy.RATE and now - grown_at >= GROWTH_INTERVAL:
+    is_due = now >= max(grown_at + GROWTH_INTERVAL, state.cuts_until)
+    if learnt and state.blocked_by == BlockedBy.RATE and is_due:
         learnt, grown_at = learnt * _growth(state), now
     return replace(state, concurrency=limit, learnt_rpm=learnt, grown_at=grown_at)
 
@@ -93,7 +97,7 @@ def count_reject(state: LaneState, now: float) -> LaneState:
 def _decayed(state: LaneState, now: float) -> LaneState:
     oks, rejects, since = state.oks, state.rejects, state.oks_since
     if now - since > 2 * SUCCESS_WINDOW:
-        oks, rejects, since = 0.0, 0.0, now
+        oks, rejects, since = 0.0, 0.0, max(now, state.blocked_until)
     elif now - since > SUCCESS_WINDOW:
         oks, rejects, since = oks / 2, rejects / 2, now - (now - since) / 2
     return replace(state, oks=oks, rejects=rejects, oks_since=since)
@@ -144,6 +148,35 @@ def decrease(state: LaneState, now: float, policy: LanePolicy) -> LaneState:
     if stricter(valid_limit(policy.rpm), state.advertised_rpm):
         return state
     return _learn_rate(state, now, is_ceiling=is_ceiling) if state.oks > 0 else state
+
+
+def can_lower_rate(state: LaneState, now: float, policy: LanePolicy) -> bool:
+    """Whether a lower rate may answer a Retry-After: the lane learns its rate, and has not cut it often."""
+    if stricter(valid_limit(policy.rpm), state.advertised_rpm) or state.oks <= 0:
+        return False
+    return now >= state.cuts_until or state.cuts < MAX_CUTS
+
+
+def lower_rate(state: LaneState, now: float, *, until: float) -> LaneState:
+    """Lower the learnt rate after a 429 with Retry-After; it does not grow before that time is over.
+
+    The rate at which calls succeeded is the best estimate of the limit.
+    """
+    cuts = state.cuts if now < state.cuts_until else 0
+    old, measured = state.learnt_rpm, _measured_rpm(state, now)
+    state = replace(state, was_cut=1, cut_at=now, grown_at=now, cuts=cuts + 1, cuts_until=until)
+    if not old:
+        return replace(state, learnt_rpm=max(MIN_RPM, _first_rate(state, now)))
+    rate = min((1 - FIRST_CUT * 2.0**cuts) * old, max(MAX_DECREASE * old, measured))
+    refused = min(old, max((1 - FIRST_CUT) * old, measured))
+    state = replace(state, learnt_rpm=max(MIN_RPM, rate))
+    return state if cuts and state.refused_rpm else replace(state, refused_rpm=refused)
+
+
+def _first_rate(state: LaneState, now: float) -> float:
+    """Return the measured rate; in the first second the calls in flight count as successes, too."""
+    elapsed = max(0.0, now - state.oks_since)
+    return (state.oks + state.in_flight * max(0.0, 1.0 - elapsed)) / max(elapsed, 1.0) * 60
 
 
 def _measured_rpm(state: LaneState, now: float) -> float:

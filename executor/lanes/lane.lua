@@ -24,7 +24,7 @@ local SUCCESS_WINDOW, MIN_DECREASE_INTERVAL, DECREASE, MAX_DECREASE = 10, 5, 0.9
 local TOLERATED, TOLERATED_RATIO, OVERLOAD_DECREASE, OVERLOAD_FACTOR = 5, 1 / 3, 0.8, 4
 local WELL_BELOW, NOISY_SECONDS = 0.85, 10
 local GROWTH_INTERVAL, FAST_GROWTH, SLOW_GROWTH = 1, 1.05, 1.001
-local NEAR, FAR, MIN_RPM, PROBE_LEASE = 0.99, 1.1, 1, 2
+local NEAR, FAR, MIN_RPM, PROBE_LEASE, FIRST_CUT, MAX_CUTS = 0.97, 1.1, 1, 2, 0.1, 3
 local LEASE, MAX_BLOCK, FIRST_PAUSE, MAX_PAUSE = 60, 86400, 1, 30
 local LIMIT_LEASE, RENEW_AFTER, REFUND_MARGIN, FIRST_CONTACT_PROBE = 60, 5, 1, 5
 local MIN_WAIT, BATCHING_WAIT, CONCURRENCY_POLL, MAX_WAIT, STALE = 0.02, 0.1, 0.05, 1, 5
@@ -33,7 +33,7 @@ local NUMBERS = {
   'next_request_at', 'next_token_at', 'next_gap_at', 'paced_since', 'advertised_rpm', 'advertised_tpm',
   'learnt_rpm', 'refused_rpm', 'noisy_until', 'grown_at',
   'tokens_per_call', 'answered', 'oks', 'rejects', 'oks_since', 'taken_at', 'taken', 'slack', 'slack_since',
-  'concurrency', 'was_cut', 'cut_at', 'blocked_at', 'blocked_until', 'refusals', 'failures', 'overloads',
+  'concurrency', 'was_cut', 'cut_at', 'blocked_at', 'blocked_until', 'cuts', 'cuts_until', 'refusals', 'failures', 'overloads',
   'broken_at',
   'opened_at', 'open_until', 'probe_until', 'since', 'short_until', 'granted', 'rate_limited', 'rpm', 'tpm',
   'gap', 'slowed_at', 'reached_at',
@@ -243,6 +243,7 @@ local function blocked(til)
     return
   end
   s.blocked_at = now < s.blocked_until and s.blocked_at or now
+  s.oks_since = s.oks_since + (til - max(now, s.blocked_until))
   s.blocked_until = til
   empty_until(til)
 end
@@ -293,7 +294,7 @@ end
 
 local function decay()
   if now - s.oks_since > 2 * SUCCESS_WINDOW then
-    s.oks, s.rejects, s.oks_since = 0, 0, now
+    s.oks, s.rejects, s.oks_since = 0, 0, max(now, s.blocked_until)
   elseif now - s.oks_since > SUCCESS_WINDOW then
     s.oks, s.rejects, s.oks_since = s.oks / 2, s.rejects / 2, now - (now - s.oks_since) / 2
   end
@@ -334,7 +335,8 @@ local function increase()
     local step = s.was_cut ~= 0 and max(1 / limit, MIN_STEP) or 1
     s.concurrency = max(limit, min(most, limit + step))
   end
-  if s.learnt_rpm > 0 and s.blocked_by == 'rate' and now - s.grown_at >= GROWTH_INTERVAL then
+  local is_due = now >= max(s.grown_at + GROWTH_INTERVAL, s.cuts_until)
+  if s.learnt_rpm > 0 and s.blocked_by == 'rate' and is_due then
     s.learnt_rpm, s.grown_at = s.learnt_rpm * rate_growth(), now
   end
 end
@@ -367,12 +369,50 @@ local function decrease_rate()
   s.learnt_rpm, s.cut_at, s.grown_at = max(MIN_RPM, DECREASE * s.learnt_rpm), now, now
 end
 
+local function can_lower_rate()
+  if stricter(policy_rpm, s.advertised_rpm) > 0 or s.oks <= 0 then
+    return false
+  end
+  return now >= s.cuts_until or s.cuts < MAX_CUTS
+end
+
+local function first_rate()
+  local elapsed = max(0, now - s.oks_since)
+  return (s.oks + in_flight * max(0, 1 - elapsed)) / max(elapsed, 1) * 60
+end
+
+local function lower_rate(til)
+  local cuts, old, measured = now < s.cuts_until and s.cuts or 0, s.learnt_rpm, measured_rpm()
+  s.was_cut, s.cut_at, s.grown_at, s.cuts, s.cuts_until = 1, now, now, cuts + 1, til
+  if old == 0 then
+    s.learnt_rpm = max(MIN_RPM, first_rate())
+    return
+  end
+  s.learnt_rpm = max(MIN_RPM, min((1 - FIRST_CUT * 2 ^ cuts) * old, max(MAX_DECREASE * old, measured)))
+  if cuts == 0 or s.refused_rpm == 0 then
+    s.refused_rpm = min(old, max((1 - FIRST_CUT) * old, measured))
+  end
+end
+
+local function retry_later(til, granted_at)
+  if now < s.cuts_until and granted_at < s.cut_at + BURST then
+    return
+  elseif granted_at < s.cut_at then
+    blocked(til)
+  elseif can_lower_rate() then
+    lower_rate(til)
+  else
+    decrease()
+    blocked(til)
+  end
+end
+
 local function rate_limited(age, retry_after)
   s.rate_limited = s.rate_limited + 1
-  if now - age < s.cut_at then
+  if retry_after > 0 then
+    retry_later(now + min(retry_after, MAX_BLOCK), now - age)
     return
-  elseif retry_after > 0 then
-    decrease()
+  elseif now - age < s.cut_at then
     return
   end
   count_reject()
@@ -438,7 +478,7 @@ local function settle(outcome, reserved, tokens, age, retry_after, ...)
   else
     error('unknown outcome: ' .. outcome)
   end
-  if retry_after > 0 and outcome ~= 'overloaded' then
+  if retry_after > 0 and outcome ~= 'overloaded' and outcome ~= 'rate_limited' then
     blocked(now + min(retry_after, MAX_BLOCK))
   end
 end

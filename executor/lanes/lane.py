@@ -22,6 +22,8 @@ STALE = 5.0
 
 REACHED = frozenset(CallOutcome) - {CallOutcome.UNREACHED, CallOutcome.ABANDONED, CallOutcome.UNUSED}
 """Outcomes that prove that the provider received the call."""
+OWN_RETRY_AFTER = frozenset({CallOutcome.RATE_LIMITED, CallOutcome.OVERLOADED})
+"""Outcomes whose Retry-After need not block the lane."""
 
 Capacities = list[tuple[BlockedBy, int]]
 
@@ -45,7 +47,7 @@ def settle(state: LaneState, now: float, policy: LanePolicy, settlement: Settlem
     if settlement.outcome in REACHED:
         state = replace(state, reached_at=now)
     state = _apply_outcome(state, now, policy, settlement)
-    if settlement.retry_after and settlement.outcome is not CallOutcome.OVERLOADED:
+    if settlement.retry_after and settlement.outcome not in OWN_RETRY_AFTER:
         state = _blocked(state, now, now + min(settlement.retry_after, MAX_BLOCK))
     return state
 
@@ -87,16 +89,31 @@ def _succeeded(state: LaneState, now: float, policy: LanePolicy, settlement: Set
 
 def _rate_limited(state: LaneState, now: float, policy: LanePolicy, settlement: Settlement) -> LaneState:
     state = replace(state, rate_limited=state.rate_limited + 1)
+    if settlement.retry_after:
+        return _retry_after(state, now, policy, settlement)
     if now - settlement.age < state.cut_at:
         return state
-    if settlement.retry_after:
-        return aimd.decrease(state, now, policy)
     state = aimd.count_reject(state, now)
     if aimd.is_noise(state):
         return aimd.decrease_rate(state, now)
     state = aimd.restart_window(aimd.decrease(state, now, policy), now)
     pause = min(MAX_PAUSE, FIRST_PAUSE * 2.0 ** min(state.refusals - 1, 10))
     return _blocked(state, now, now + pause)
+
+
+def _retry_after(state: LaneState, now: float, policy: LanePolicy, settlement: Settlement) -> LaneState:
+    """Lower the learnt rate, so that only the rejected call waits; else block the lane.
+
+    Calls that were granted at the old rate, or in the burst after it, are answered by the same decrease.
+    """
+    until, granted_at = now + min(settlement.retry_after or 0.0, MAX_BLOCK), now - settlement.age
+    if now < state.cuts_until and granted_at < state.cut_at + gcra.BURST:
+        return state
+    if granted_at < state.cut_at:
+        return _blocked(state, now, until)
+    if aimd.can_lower_rate(state, now, policy):
+        return aimd.lower_rate(state, now, until=until)
+    return _blocked(aimd.decrease(state, now, policy), now, until)
 
 
 def _overloaded(state: LaneState, now: float, policy: LanePolicy, settlement: Settlement) -> LaneState:
@@ -115,6 +132,7 @@ def _blocked(state: LaneState, now: float, until: float) -> LaneState:
         state,
         blocked_at=state.blocked_at if now < state.blocked_until else now,
         blocked_until=until,
+        oks_since=state.oks_since + (until - max(now, state.blocked_until)),
         next_request_at=max(state.next_request_at, until) if state.next_request_at else 0.0,
         next_token_at=max(state.next_token_at, until) if state.next_token_at else 0.0,
     )

@@ -76,6 +76,10 @@ class LaneState:
 
     blocked_at: float = 0.0
     blocked_until: float = 0.0
+    cuts: int = 0
+    """Decreases of the learnt rate, each within the Retry-After of the one before."""
+    cuts_until: float = 0.0
+    """The end of that Retry-After, which does not block the lane."""
     refusals: int = 0
     """Consecutive decreases without a success between them."""
 

@@ -71,6 +71,7 @@ class SimulatorOptions:
     fractional_retry_after: Annotated[
         bool, _in("Limits", "Send a Retry-After with fractions of a second.")
     ] = False
+    retry_after: Annotated[float, _in("Limits", "Least Retry-After of a 429, in seconds.", min=0)] = 0
     latency: Annotated[float, _in("Latency", "Median latency of a call, in seconds.", min=0)] = 0
     latency_p95: Annotated[float, _in("Latency", "95th percentile of the latency; 0: constant.", min=0)] = 0
     overloaded: Annotated[float, _share("Faults", "calls answered with 529 (OpenAI: 503)")] = 0

@@ -222,4 +222,5 @@ def _limited(what: str, *, code: str) -> ApiError:
 
 
 def _retry_after(seconds: float, limits: SimulatedRateLimits) -> str:
+    seconds = max(seconds, limits.retry_after)
     return f"{seconds:.3f}" if limits.fractional_retry_after else str(max(1, math.ceil(seconds)))

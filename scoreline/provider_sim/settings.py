@@ -52,6 +52,8 @@ class SimulatedRateLimits:
     concurrency: Count = 0
     limit_headers: bool = True
     fractional_retry_after: bool = False
+    retry_after: Amount = 0
+    """The least Retry-After of a 429, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)

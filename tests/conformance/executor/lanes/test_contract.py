@@ -163,15 +163,14 @@ async def test_memory_and_redis_give_the_same_view(form):
     """Every number of a view is equal in both implementations."""
     await form.acquire(20, policy=LanePolicy(max_concurrency=5))
     form.now += 1
-    await form.acquire(3, OK, Settlement(CallOutcome.RATE_LIMITED, age=0.5, retry_after=2.5), held=3)
+    await form.acquire(3, Settlement(CallOutcome.RATE_LIMITED, age=0.5, retry_after=2.5), OK, held=3)
     assert await form.view() == LaneView(
         "one",
         blocked_by=BlockedBy.RETRY_AFTER,
         since=form.now,
         until=form.now + 2.5,
-        rpm=60.0,
         in_flight=3,
-        concurrency=4.5,
+        concurrency=4.25,
         granted=5,
         rate_limited=1,
         message="Retry-After for 2 s more",

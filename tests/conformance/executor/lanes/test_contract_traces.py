@@ -55,6 +55,8 @@ class Dice(Random):
     mood: tuple[CallOutcome, ...] = MOODS[0]
     is_reported: bool = True
     """Whether providers report limits."""
+    has_retry_after: bool = True
+    """Whether some replies carry Retry-After."""
     is_shared: bool = False
     """Whether batches declare limits on the lane."""
 
@@ -73,7 +75,7 @@ class Dice(Random):
             self.choice([0.0, 100.0, 333.3]),
             self.maybe(0.0, 50.0, 150.7, 1e13),
             self.choice([self.seconds(70.0), self.seconds(2.0), -1.0]),
-            self.choice([None, None, None, self.seconds(40.0), 1e5]) if self.is_reported else None,
+            self.choice([None, None, None, self.seconds(40.0), 1e5]) if self.has_retry_after else None,
             RateLimits(self.headroom(), self.headroom())
             if self.is_reported and self.random() < 0.3
             else None,
@@ -108,7 +110,7 @@ class Dice(Random):
 
     def trace(self, lane: str, length: int) -> Trace:
         self.mood, self.is_reported = self.choice(MOODS), self.choice([True, False])
-        self.is_shared = self.choice([True, True, False])
+        self.is_shared, self.has_retry_after = self.choice([True, True, False]), self.choice([True, False])
         policies, now, steps = [self.policy() for _ in range(self.choice([1, 1, 2]))], START, Trace()
         longest = self.choice([1.0, 6.0, 90.0])
         for _ in range(length):

@@ -56,10 +56,11 @@ def test_tokens_that_only_headers_limit_are_used_up_as_well():
 
 
 @pytest.mark.parametrize(
-    ("retry_after", "share", "refused"), [(None, 0.98, 0.05), (1.0, 0.94, 0.01), (5.0, 0.75, 0.01)]
+    ("retry_after", "share", "refused"),
+    [(None, 0.98, 0.05), (1.0, 0.98, 0.01), (5.0, 0.97, 0.01), (30.0, 0.85, 0.01)],
 )
 def test_an_unadvertised_limit_is_found(retry_after, share, refused):
-    """AIMD finds the limit from the calls that succeed; a refusal pauses the lane for its Retry-After.
+    """AIMD finds the limit from the calls that succeed; Retry-After delays the call that was refused.
 
     Without Retry-After, several refusals are needed to distinguish a limit from noise.
     """
@@ -68,6 +69,29 @@ def test_an_unadvertised_limit_is_found(retry_after, share, refused):
         fleet.run(60)
         assert fleet.provider.served_between(0, 60) >= share * RPM
         assert len(fleet.provider.refused) <= refused * len(fleet.provider.starts)
+
+
+@pytest.mark.parametrize("rpm", [600.0, 1_200.0])
+def test_a_small_limit_is_found_from_retry_after(rpm):
+    """The fewer calls a provider allows, the less is known at its first refusal."""
+    for seed in (5, 6, 7):
+        fleet = Fleet(Provider(Random(seed), rpm=rpm, retry_after=1.0), LanePolicy())
+        fleet.run(60)
+        assert fleet.provider.served_between(0, 60) >= 0.97 * rpm
+        assert len(fleet.provider.refused) <= 0.03 * len(fleet.provider.starts)
+
+
+def test_a_provider_that_refuses_all_calls_for_a_time_is_hardly_called_in_it():
+    """Where a lower rate does not help, Retry-After blocks the lane: a fixed window's quota is used up."""
+    provider = Provider(Random(9), rpm=RPM, retry_after=30.0)
+    fleet = Fleet(provider, LanePolicy())
+    fleet.run(20)
+    assert provider.requests is not None
+    provider.requests.per_second = 0.001
+    provider.requests.level = 0.0
+    before = len(provider.starts)
+    fleet.run(29)
+    assert len(provider.starts) - before <= 60
 
 
 KNOWLEDGE: dict[str, tuple[LanePolicy, dict[str, Any]]] = {

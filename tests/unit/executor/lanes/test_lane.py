@@ -287,11 +287,41 @@ def test_near_a_refused_rate_growth_is_slow():
     for _ in range(50):
         lane.later(0.1).settles(CallOutcome.OK)
     refused = lane.settles(CallOutcome.RATE_LIMITED, retry_after=1.0).state.refused_rpm
-    assert refused == lane.state.learnt_rpm == pytest.approx(600, rel=0.05)
+    assert refused == 0.9 * 720
+    assert lane.state.learnt_rpm == pytest.approx(600, rel=0.05)
     lane.later(2).asks(50)
+    lane.state = replace(lane.state, learnt_rpm=refused)
     assert lane.later(1).settles(CallOutcome.OK).state.learnt_rpm == pytest.approx(1.001 * refused)
     lane.state = replace(lane.state, learnt_rpm=1.2 * refused)
     assert lane.later(1).settles(CallOutcome.OK).state.learnt_rpm == pytest.approx(1.05 * 1.2 * refused)
+
+
+def test_a_refusal_with_retry_after_lowers_the_learnt_rate_and_blocks_only_if_that_does_not_help():
+    """Calls granted before the decrease, or in its burst, count for nothing; the fourth one blocks."""
+    lane = Lane()
+    lane.state = replace(lane.state, learnt_rpm=600.0, cut_at=START - 60, oks_since=START)
+    for _ in range(50):
+        lane.later(0.1).settles(CallOutcome.OK)
+    rates = []
+    for _ in range(3):
+        lane.later(0.3).settles(CallOutcome.RATE_LIMITED, 5, retry_after=5.0)
+        rates.append(lane.state.learnt_rpm)
+    assert rates == pytest.approx([0.9 * 600, 0.9 * 0.8 * 600, 0.9 * 0.8 * 0.6 * 600])
+    assert lane.state.blocked_until == 0
+    concurrency = lane.state.concurrency
+    lane.later(0.3).settles(CallOutcome.RATE_LIMITED, retry_after=5.0)
+    assert (lane.state.blocked_until, lane.state.concurrency) == (lane.now + 5.0, concurrency / 2)
+
+
+def test_a_learnt_rate_does_not_grow_before_retry_after_is_over():
+    """The provider has asked for fewer calls until then."""
+    lane = Lane()
+    lane.state = replace(lane.state, learnt_rpm=600.0, cut_at=START - 60, oks=50.0, oks_since=START - 5)
+    lane.settles(CallOutcome.RATE_LIMITED, retry_after=5.0).asks(50)
+    learnt = lane.state.learnt_rpm
+    assert lane.later(4.9).settles(CallOutcome.OK).state.learnt_rpm == learnt
+    lane.asks(50)
+    assert lane.later(0.2).settles(CallOutcome.OK).state.learnt_rpm > learnt
 
 
 def test_no_rate_is_learnt_where_one_is_known():

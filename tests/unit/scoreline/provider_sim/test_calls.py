@@ -66,6 +66,9 @@ async def test_a_refusal_has_a_retry_after():
     await harness.ask()
     harness.now = 0.5
     assert (await harness.ask()).headers["retry-after"] == "2.500"
+    harness.calls.settings = changed(harness.calls.settings, {"retry_after": 5})
+    await harness.ask()
+    assert (await harness.ask()).headers["retry-after"] == "5.000"
 
 
 async def test_every_reply_advertises_the_limits_unless_disabled():
