@@ -13,8 +13,6 @@ from psycopg import sql
 from redis import Redis
 from redis.exceptions import ConnectionError as NotYet
 
-from eventlog.keys import DEFAULT_SHARDS
-from projections.database.readiness import prepare
 from tests.integration.worker import free_port, scoreline
 from tests.waiting import until
 
@@ -66,7 +64,6 @@ def test_cluster_and_sentinel_are_refused_at_start_by_every_command(
     option: str, word: str, tmp_path: Path, postgres_url: str
 ) -> None:
     """Neither is a usable Redis, and `worker check` reports it like all others."""
-    asyncio.run(prepare(postgres_url, shards=DEFAULT_SHARDS))
     cases = tmp_path / "cases.jsonl"
     cases.write_text('{"input": "1", "expected": "1"}\n')
     commands: list[tuple[str, ...]] = [("worker", "check", "--no-sandbox"), ("worker", "start", "--once")]
@@ -83,7 +80,6 @@ def test_cluster_and_sentinel_are_refused_at_start_by_every_command(
 def roles(postgres_url: str) -> Iterator[dict[str, str]]:
     """URLs of a role that may only connect, and of one that may only read."""
     names = {"weak": "scoreline_test_weak", "reader": "scoreline_test_reader"}
-    asyncio.run(prepare(postgres_url, shards=DEFAULT_SHARDS))
     with psycopg.connect(postgres_url, autocommit=True) as conn:
         for name in names.values():
             conn.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))

@@ -1,4 +1,4 @@
-"""A migrated database and a connection to it."""
+"""A connection to a migrated database."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -6,17 +6,8 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from eventlog.keys import DEFAULT_SHARDS
-from projections.database.readiness import prepare
-
 
 @pytest.fixture
-async def database(postgres_url: str) -> str:
-    await prepare(postgres_url, shards=DEFAULT_SHARDS)
-    return postgres_url
-
-
-@pytest.fixture
-async def conn(database: str) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+async def conn(postgres_url: str) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(postgres_url, autocommit=True) as connection:
         yield connection

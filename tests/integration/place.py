@@ -16,7 +16,6 @@ from psycopg_pool import AsyncConnectionPool
 
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database.connection import make_pool
-from projections.database.readiness import prepare
 from projections.store.postgres import PostgresStore
 from projections.verification.rebuild import RebuildResult, rebuild
 from projections.verification.verify import Difference, VerificationResult, verify
@@ -66,8 +65,7 @@ class Place:
 
 @asynccontextmanager
 async def place(postgres_url: str) -> AsyncIterator[Place]:
-    """Migrate a database, and yield it with its storage worker."""
-    await prepare(postgres_url, shards=DEFAULT_SHARDS)
+    """Yield a migrated database with its storage worker."""
     async with AsyncExitStack() as stack:
         pool: AsyncConnectionPool = await stack.enter_async_context(make_pool(postgres_url, size=2))
         conn = await stack.enter_async_context(await AsyncConnection.connect(postgres_url, autocommit=True))

@@ -27,7 +27,6 @@ from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS, GROUP, events_key, shard_of, wake_key
 from eventlog.log import Append
 from eventlog.redis_streams import RedisEventLog
-from projections.database.readiness import prepare
 from storage_worker.app import build_app
 from storage_worker.settings import StorageSettings
 from tests.builders import records
@@ -105,8 +104,7 @@ class Site:
 
 @asynccontextmanager
 async def site(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
-    """Migrate the database and yield both clients."""
-    await prepare(postgres_url, shards=DEFAULT_SHARDS)
+    """Yield both clients of a migrated database."""
     async with (
         Redis.from_url(redis_url) as redis,
         await AsyncConnection.connect(postgres_url, autocommit=True) as conn,

@@ -36,7 +36,6 @@ from eventlog.event_queue import AttemptLost, Claimed, EventQueue, OwnedAttempt,
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redis_streams import RedisEventLog
 from projections.database.connection import make_pool
-from projections.database.readiness import prepare
 from projections.ledger.batch import NewBatch
 from projections.ledger.postgres import PostgresLedger
 from projections.queries.monitoring import BatchMonitor
@@ -248,8 +247,7 @@ def _facts(outcome: str) -> list[Any]:
 
 @asynccontextmanager
 async def house(redis_url: str, postgres_url: str, **settings: Any) -> AsyncIterator[House]:
-    """Migrate a database, yield a coordinator with its stores, and compare tables and log afterwards."""
-    await prepare(postgres_url, shards=DEFAULT_SHARDS)
+    """Yield a coordinator with its stores, and compare tables and log afterwards."""
     chosen = CoordinatorSettings(**{**SOON, **settings})
     site = CoordinatorConfig(redis_url, postgres_url, DEFAULT_SHARDS)
     async with AsyncExitStack() as stack:

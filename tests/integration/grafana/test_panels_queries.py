@@ -8,23 +8,15 @@ import pytest
 
 from bench.dashboards import READER, fill, questions
 from grafana.expansion import Window, expand
-from projections.database.readiness import prepare
 
-SHARDS = 4
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 WINDOW = Window(NOW, NOW + timedelta(hours=1), timedelta(seconds=15), timedelta(minutes=1))
 
 
-@pytest.fixture
-async def url(postgres_url: str) -> str:
-    await prepare(postgres_url, shards=SHARDS)
-    return postgres_url
-
-
-async def test_the_reader_may_run_every_query_of_the_dashboards(url: str) -> None:
+async def test_the_reader_may_run_every_query_of_the_dashboards(postgres_url: str) -> None:
     """This holds on an empty database, too, and with a batch name that tries SQL injection."""
     values = {"batch": "b'; DROP TABLE batches; --", "evaluation": "e' OR 'a'='a"}
-    with psycopg.connect(url, autocommit=True) as conn:
+    with psycopg.connect(postgres_url, autocommit=True) as conn:
         conn.execute(READER)
         for query in questions():
             conn.execute(expand(query.text, WINDOW, values).encode()).fetchall()
@@ -33,9 +25,9 @@ async def test_the_reader_may_run_every_query_of_the_dashboards(url: str) -> Non
             conn.execute("DELETE FROM batches")
 
 
-async def test_a_small_batch_is_sampled_whole_and_a_large_one_all_over(url: str) -> None:
+async def test_a_small_batch_is_sampled_whole_and_a_large_one_all_over(postgres_url: str) -> None:
     """The sample of a large one has both targets equally often, from its beginning to its end."""
-    with psycopg.connect(url, autocommit=True) as conn:
+    with psycopg.connect(postgres_url, autocommit=True) as conn:
         fill(conn, "small", 100)
         fill(conn, "large", 4_000)
         [(count,)] = conn.execute("SELECT count(*) FROM sampled('small', 500)").fetchall()
@@ -47,9 +39,9 @@ async def test_a_small_batch_is_sampled_whole_and_a_large_one_all_over(url: str)
         assert min(Counter(row[1] for row in rows).values()) > 200
 
 
-async def test_a_batch_of_foreign_writers_is_sampled_too(url: str) -> None:
+async def test_a_batch_of_foreign_writers_is_sampled_too(postgres_url: str) -> None:
     """Its ids have no known form: the first ones are sampled."""
-    with psycopg.connect(url, autocommit=True) as conn:
+    with psycopg.connect(postgres_url, autocommit=True) as conn:
         fill(conn, "external", 30)
         conn.execute("UPDATE batches SET kind = 'external', total = NULL")
         [(first, count)] = conn.execute(

@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import hypothesis.strategies as st
-import pytest
 from hypothesis import HealthCheck, given, settings
 from psycopg import AsyncConnection, sql
 from psycopg_pool import AsyncConnectionPool
@@ -17,7 +16,6 @@ from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS, events_key, shard_of
 from eventlog.redis_streams import RedisEventLog
 from projections.database.connection import make_pool
-from projections.database.readiness import prepare
 from projections.store.postgres import PostgresStore
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
@@ -89,16 +87,9 @@ def ids_of(events: Sequence[Event]) -> list[str]:
     return sorted({each.evaluation_id for each in events})
 
 
-@pytest.fixture
-async def migrated_url(postgres_url: str) -> str:
-    await prepare(postgres_url, shards=DEFAULT_SHARDS)
-    return postgres_url
-
-
 def test_any_arrival_gives_the_same_tables(redis_url, postgres_url):
     """The tables are byte for byte equal: every event applied, nothing quarantined, no gap bridged."""
     with asyncio.Runner() as runner:
-        runner.run(prepare(postgres_url, shards=DEFAULT_SHARDS))
         stack = harness(redis_url, postgres_url)
         here = runner.run(stack.__aenter__())
 
@@ -118,14 +109,14 @@ def test_any_arrival_gives_the_same_tables(redis_url, postgres_url):
             runner.run(stack.__aexit__(None, None, None))
 
 
-async def test_concurrent_workers_lose_races_and_no_events(redis_url, migrated_url):
+async def test_concurrent_workers_lose_races_and_no_events(redis_url, postgres_url):
     """Fifty reversed histories and six workers at every step: races are lost, events are not."""
     events = [
         e
         for n in range(50)
         for e in history("queued provisioning running completed", evaluation_id=f"e{n:02}")
     ]
-    async with harness(redis_url, migrated_url) as here:
+    async with harness(redis_url, postgres_url) as here:
         expected = await in_one_pass(here, events)
         await here.clear()
         workers = [here.worker() for _ in range(6)]
@@ -138,7 +129,7 @@ async def test_concurrent_workers_lose_races_and_no_events(redis_url, migrated_u
 
 
 async def test_stale_conflicting_and_invalid_entries_are_stored_once_by_many_workers(
-    redis_url, migrated_url
+    redis_url, postgres_url
 ):
     """Entries that six workers read concurrently are stored, and their cost is counted, once."""
     events = [
@@ -149,7 +140,7 @@ async def test_stale_conflicting_and_invalid_entries_are_stored_once_by_many_wor
         *history("provisioning running completed", attempt=2, first=1),
         event("running", attempt=2, sequence=9),
     ]
-    async with harness(redis_url, migrated_url) as here:
+    async with harness(redis_url, postgres_url) as here:
         expected = await in_one_pass(here, events)
         await here.clear()
         workers = [here.worker() for _ in range(6)]

@@ -9,12 +9,10 @@ from psycopg import AsyncConnection
 
 from eventlog import payloads as p
 from eventlog.codec import QuarantineReason, RejectedEntry, encode
-from eventlog.keys import DEFAULT_SHARDS
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
 from projections.database.connection import make_pool
 from projections.database.errors import UnstorableData
-from projections.database.readiness import prepare
 from projections.folds.change import EvaluationRow, quarantine_row
 from projections.folds.progress import Progress
 from projections.folds.scorecard import scorecard
@@ -39,7 +37,6 @@ async def form(request: pytest.FixtureRequest) -> AsyncIterator[TablesForm]:
         yield MemoryForm()
         return
     url = request.getfixturevalue("postgres_url")
-    await prepare(url, shards=DEFAULT_SHARDS)
     async with make_pool(url, size=2) as pool, await AsyncConnection.connect(url, autocommit=True) as conn:
         yield PostgresForm(pool, conn)
 

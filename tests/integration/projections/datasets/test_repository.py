@@ -1,4 +1,4 @@
-"""Datasets in the database, read page by page."""
+"""Datasets in the postgres_url, read page by page."""
 
 import pytest
 
@@ -10,23 +10,23 @@ from tests.integration.scoreline.submit.datasets.dataset_files import ROWS, coun
 from tests.unit.scoreline.submit.submission_harness import wrote
 
 
-async def test_a_name_is_taken_unless_it_is_replaced(tmp_path, database, conn):
+async def test_a_name_is_taken_unless_it_is_replaced(tmp_path, postgres_url, conn):
     """An import never appends to a dataset: it is refused or replaces it; projects are separate."""
     source = FileSource(wrote(tmp_path, "cases.jsonl", ROWS))
-    await import_file(database, source, dataset(), replace=False)
+    await import_file(postgres_url, source, dataset(), replace=False)
     with pytest.raises(CommandError, match="--replace"):
-        await import_file(database, source, dataset(), replace=False)
+        await import_file(postgres_url, source, dataset(), replace=False)
     smaller = FileSource(wrote(tmp_path, "smaller.jsonl", ROWS[:1]))
-    await import_file(database, smaller, dataset(), replace=True)
+    await import_file(postgres_url, smaller, dataset(), replace=True)
     assert await count(conn) == (1, 1)
-    await import_file(database, source, dataset(project="other"), replace=False)
+    await import_file(postgres_url, source, dataset(project="other"), replace=False)
     assert await count(conn) == (2, 4)
 
 
-async def test_a_long_dataset_is_read_page_by_page(tmp_path, database, conn):
+async def test_a_long_dataset_is_read_page_by_page(tmp_path, postgres_url, conn):
     """Keyset pagination returns the cases in order, and a limit ends it."""
     rows = [{"input": n} for n in range(2_500)]
-    await import_file(database, FileSource(wrote(tmp_path, "a.jsonl", rows)), dataset(), replace=False)
+    await import_file(postgres_url, FileSource(wrote(tmp_path, "a.jsonl", rows)), dataset(), replace=False)
     cases = [case async for case in stored_cases(conn, project="default", name="maths")]
     assert [case.case.input for case in cases] == list(range(2_500))
     assert len([1 async for _ in stored_cases(conn, project="default", name="maths", limit=7)]) == 7

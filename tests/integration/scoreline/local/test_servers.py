@@ -1,10 +1,8 @@
 """The servers of a command: given ones are checked as far as the command needs them."""
 
-import asyncio
-
 import pytest
 
-from projections.database.readiness import DatabaseNotReady, prepare
+from projections.database.readiness import DatabaseNotReady
 from scoreline.local.servers import named_servers, ready_postgres, ready_servers
 from scoreline.servers.addresses import Servers
 from scoreline.servers.availability import Unavailable
@@ -23,7 +21,6 @@ def test_given_servers_are_named_without_a_connection():
 def test_a_report_needs_no_redis(postgres_url: str):
     """A command that runs a batch does."""
     settings = Settings(redis_url=NOWHERE, postgres_url=postgres_url)
-    asyncio.run(prepare(postgres_url, shards=settings.shards))
     with ready_postgres(settings) as servers:
         assert servers.postgres_url == postgres_url
     with pytest.raises(Unavailable, match="Redis"), ready_servers(settings):
@@ -41,7 +38,6 @@ def test_a_database_without_tables_is_not_ready(redis_url: str, empty_postgres_u
 def test_a_database_of_another_number_of_shards_is_not_ready(redis_url: str, postgres_url: str):
     """Evaluations would be looked for in other streams."""
     settings = Settings(redis_url=redis_url, postgres_url=postgres_url)
-    asyncio.run(prepare(postgres_url, shards=settings.shards))
     other = settings.model_copy(update={"shards": settings.shards * 2})
     with pytest.raises(DatabaseNotReady), ready_servers(other):
         pass

@@ -27,22 +27,22 @@ async def test_a_worker_is_alive_by_its_name(redis_url: str) -> None:
 
 
 async def test_a_coordinator_leads_while_it_holds_the_lock(
-    database: str, conn: AsyncConnection[Any]
+    postgres_url: str, conn: AsyncConnection[Any]
 ) -> None:
     """The lock of a local run is another one."""
     with pytest.raises(CommandError, match=r"No coordinator leads\. .* scoreline coordinator start"):
-        await check_leader(database, LOCK)
+        await check_leader(postgres_url, LOCK)
     await conn.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-    assert (await check_leader(database, LOCK)).startswith("a coordinator leads, last active ")
+    assert (await check_leader(postgres_url, LOCK)).startswith("a coordinator leads, last active ")
     with pytest.raises(CommandError, match="No coordinator leads"):
-        await check_leader(database, coordinator_lock("run-1"))
+        await check_leader(postgres_url, coordinator_lock("run-1"))
 
 
 async def test_a_leader_that_is_silent_for_too_long_is_unhealthy(
-    database: str, conn: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
+    postgres_url: str, conn: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message has the age of its last activity."""
     monkeypatch.setattr(checks, "QUIET", timedelta(days=-1))
     await conn.execute("SELECT pg_advisory_lock(%s)", [LOCK])
     with pytest.raises(CommandError, match=r"The leading coordinator has been silent for -?\d+ s"):
-        await check_leader(database, LOCK)
+        await check_leader(postgres_url, LOCK)

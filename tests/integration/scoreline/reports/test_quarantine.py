@@ -18,11 +18,11 @@ INSERT = (
 
 
 @pytest.fixture
-async def servers_with_entries(database: str, conn: AsyncConnection[Any]) -> Servers:
+async def servers_with_entries(postgres_url: str, conn: AsyncConnection[Any]) -> Servers:
     """A database with a small and a large quarantined entry."""
     await conn.execute(INSERT, ["abc1", "e-1", "garbage", "no \x1b[2J[bold]JSON[/]", b"{\xff\x1b", 0])
     await conn.execute(INSERT, ["abc2", None, "oversize", "too large", b"x" * (SHOWN_BYTES + 1), 1])
-    return Servers("redis://127.0.0.1:1", database)
+    return Servers("redis://127.0.0.1:1", postgres_url)
 
 
 async def test_the_newest_entry_is_listed_first(

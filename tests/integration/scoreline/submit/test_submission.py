@@ -1,6 +1,5 @@
 """Errors of a submission: each is reported in one line, and no batch is accepted."""
 
-import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +10,6 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from projections.database.errors import DatabaseUnavailable
-from projections.database.readiness import prepare
 from projections.ledger.postgres import PostgresLedger
 from scoreline.cli.batch import app
 from scoreline.command_error import CommandError
@@ -85,7 +83,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def urls(redis_url: str, postgres_url: str) -> dict[str, str]:
     """Servers that are ready."""
-    asyncio.run(prepare(postgres_url, shards=4))
     return {"EVAL_REDIS_URL": redis_url, "EVAL_POSTGRES_URL": postgres_url}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grafana.catalogue import DASHBOARDS
-from tests.integration.worker import SCORELINE, environment, scoreline
+from tests.integration.worker import SCORELINE, environment
 
 TIMEOUT = 240
 
@@ -29,8 +29,6 @@ def test_every_panel_shows_something_after_a_real_run(
         "EVAL_REDIS_URL": redis_url,
         "EVAL_POSTGRES_URL": postgres_url,
     }
-    migrated = scoreline("db", "migrate", **environ)
-    assert migrated.returncode == 0, migrated.stderr
     ran = subprocess.run(
         [SCORELINE, "observe", "--json"],
         stdin=subprocess.DEVNULL,
