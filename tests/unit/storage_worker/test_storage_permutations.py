@@ -170,8 +170,13 @@ class Scene:
                 alone.send(None)
 
 
+def distinct(alive: Sequence[int], played: Sequence[int]) -> list[int]:
+    """Return the actors of which one may be next: until a worker has had a turn, both are the same."""
+    return [actor for actor in alive if actor != 1 or 0 in played]
+
+
 def every_interleaving(make_scene: Callable[[], Scene]) -> Iterator[Scene]:
-    """Run a scene once for every order in which its actors can take their turns."""
+    """Run a scene once for every order in which its actors can take their turns, up to swapped workers."""
     unplayed: list[list[int]] = [[]]
     while unplayed:
         script, scene, played = unplayed.pop(), make_scene(), list[int]()
@@ -179,7 +184,7 @@ def every_interleaving(make_scene: Callable[[], Scene]) -> Iterator[Scene]:
             if len(played) < len(script):
                 actor = script[len(played)]
             else:
-                actor, *others = scene.alive
+                actor, *others = distinct(scene.alive, played)
                 unplayed += ([*played, other] for other in others)
             played.append(actor)
             if not scene.step(actor):
@@ -204,7 +209,7 @@ def test_two_workers_over_every_order_of_four_events():
     expected = memory_dump(asyncio.run(in_one_pass(events)))
     for arrived in permutations(events):
         scenes, races = check(partial(Scene, arrived, [], stored=False), expected)
-        assert scenes >= 20
+        assert scenes >= 10
         assert races > 0
 
 
