@@ -130,10 +130,10 @@ async def _with_cached(
         yield answered
 
 
-async def _looked_up(ledger: Ledger, asked: list[NewEvaluation]) -> list[NewEvaluation]:
-    keys = sorted({one.cache_key for one in asked if one.cache_key and one.answer is None})
+async def _looked_up(ledger: Ledger, evaluations: list[NewEvaluation]) -> list[NewEvaluation]:
+    keys = sorted({one.cache_key for one in evaluations if one.cache_key and one.answer is None})
     known = await ledger.cached(keys) if keys else {}
-    return [_answered(one, known.get(one.cache_key or "")) for one in asked]
+    return [_answered(one, known.get(one.cache_key or "")) for one in evaluations]
 
 
 def _answered(one: NewEvaluation, found: Event | None) -> NewEvaluation:

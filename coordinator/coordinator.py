@@ -24,7 +24,7 @@ from coordinator.groups import contexts
 from coordinator.provider_batches.canceller import TaskCanceller
 from coordinator.provider_batches.context import ProviderBatchContext, ProviderPorts
 from coordinator.provider_batches.driver import ProviderBatchDriver
-from coordinator.provider_batches.requests import is_asked_in
+from coordinator.provider_batches.requests import uses_provider_batch_in
 from coordinator.provider_batches.reservations import BatchReservations
 from coordinator.publisher import Publisher
 from coordinator.reconciler import Reconciler
@@ -276,7 +276,7 @@ class Coordinator:
         room = settings.window - batch.in_flight
         if room < min(settings.page_size, settings.window) and batch.in_flight > 0:
             return
-        is_asked = is_asked_in(spec_of(batch))
+        uses_provider_batch = uses_provider_batch_in(spec_of(batch))
         steps = -(-settings.window // settings.page_size)  # pages for a provider take no room
         while room > 0 and (steps := steps - 1) >= 0:
             openings, last_id = await self._ledger.next_window(batch, limit=min(room, settings.page_size))
@@ -284,13 +284,13 @@ class Coordinator:
                 return
             # An opening without events waits for its serial group.
             due = [one for one in openings if one.events]
-            asked = {one.evaluation_id for one in due if is_asked(one.events[0][0].data)}
-            epochs, size = await self._epochs.refresh(), len(openings) - len(asked)
+            by_provider = {one.evaluation_id for one in due if uses_provider_batch(one.events[0][0].data)}
+            epochs, size = await self._epochs.refresh(), len(openings) - len(by_provider)
             if not await self._ledger.open_window(
-                batch, last_id=last_id, size=size, epochs=epochs, asked=sorted(asked)
+                batch, last_id=last_id, size=size, epochs=epochs, by_provider=sorted(by_provider)
             ):
                 return
-            published = (one for one in due if one.evaluation_id not in asked)
+            published = (one for one in due if one.evaluation_id not in by_provider)
             await self._publish(batch, published, epochs)
             batch = replace(batch, published_to=last_id)
             room -= size
@@ -329,7 +329,7 @@ class Coordinator:
             self._attempt_opener.factory,
             retries=spec.retries,
             waiting=waiting.keys(),
-            is_asked=is_asked_in(spec),
+            uses_provider_batch=uses_provider_batch_in(spec),
         )
         return await self._attempt_opener.open(batch, evaluation_ids, decide)
 

@@ -16,7 +16,7 @@ from projections.ledger.contract import AttemptOpening, Decide, EvaluationState
 
 FactoryOf = Callable[[str], AttemptFactory]
 """Returns the factory for an evaluation, with the epoch of its shard."""
-IsAsked = Callable[[p.AnyPayload], bool]
+UsesProviderBatch = Callable[[p.AnyPayload], bool]
 """Whether a provider batch is to answer an opening."""
 
 
@@ -30,7 +30,7 @@ def try_again(
     *,
     reason: p.OpeningReason,
     retries: int,
-    is_asked: IsAsked = _by_executors,
+    uses_provider_batch: UsesProviderBatch = _by_executors,
 ) -> Decide:
     """Open the next attempt, if the expected one is still the newest (compare-and-set).
 
@@ -44,8 +44,8 @@ def try_again(
             return None
         factory = factory_of(row.evaluation_id).tracing(logged)
         events = factory.again(row, logged, reason=reason, retries=retries)
-        asks = len(events) == 1 and _is_to_begin(row, logged) and is_asked(events[0].data)
-        return AttemptOpening(events, "" if asks else factory.epoch, asks=asks)
+        by_provider = len(events) == 1 and _is_to_begin(row, logged) and uses_provider_batch(events[0].data)
+        return AttemptOpening(events, "" if by_provider else factory.epoch, by_provider=by_provider)
 
     return decide
 
@@ -67,7 +67,7 @@ def reopen(
     *,
     retries: int,
     waiting: Collection[str] = (),
-    is_asked: IsAsked = _by_executors,
+    uses_provider_batch: UsesProviderBatch = _by_executors,
 ) -> Decide:
     """Open the next attempt of a settled evaluation, for an operator.
 
@@ -83,8 +83,8 @@ def reopen(
         if row.evaluation_id in waiting:
             factory = replace(factory, epoch="")
         events = factory.again(row, logged, reason=p.OpeningReason.OPERATOR, retries=retries)
-        asks = is_asked(events[0].data)
-        return AttemptOpening(events, "" if asks else factory.epoch, asks=asks)
+        by_provider = uses_provider_batch(events[0].data)
+        return AttemptOpening(events, "" if by_provider else factory.epoch, by_provider=by_provider)
 
     return decide
 

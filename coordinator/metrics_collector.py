@@ -58,13 +58,15 @@ class MetricsCollector:
         """Collect once; values that can't be read now are read the next time."""
         try:
             batches = await self._monitor.batches(limit=NAMED)
-            stuck, asked = await self._stuck_now(), await self._monitor.provider_batches()
+            stuck, provider_batches = await self._stuck_now(), await self._monitor.provider_batches()
             finished = await self._monitor.finished(within=FINISHED_WITHIN, limit=NAMED)
             self.view.dependencies.reached(POSTGRES)
             queued = await self._queued(batches)
             workers = len(await self._queues.executor_registry.live())
             self.view.dependencies.reached(REDIS)
-            self.view.show(FleetOverview(tuple(batches), queued, workers, stuck, asked, tuple(finished)))
+            self.view.show(
+                FleetOverview(tuple(batches), queued, workers, stuck, provider_batches, tuple(finished))
+            )
         except DatabaseUnavailable:
             self.view.dependencies.missed(POSTGRES)
         except QueueUnavailable:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from coordinator import decisions
 from coordinator.attempt_opening import AttemptOpener, layout_of, spec_of
 from coordinator.epochs import EpochTracker
-from coordinator.provider_batches.requests import is_asked_in
+from coordinator.provider_batches.requests import uses_provider_batch_in
 from coordinator.publisher import Publisher
 from coordinator.reconcile_decision import ReconcileAction, reconcile
 from coordinator.settings import CoordinatorSettings
@@ -184,6 +184,6 @@ class Reconciler:
             expected,
             reason=reason,
             retries=spec.retries,
-            is_asked=is_asked_in(spec),
+            uses_provider_batch=uses_provider_batch_in(spec),
         )
         await self._attempt_opener.open(batch, list(expected), decide)

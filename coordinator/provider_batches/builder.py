@@ -49,12 +49,12 @@ class ProviderBatchDraft:
     digest: Any = field(default_factory=sha256)
     allowance: Allowance = field(default_factory=Allowance)
 
-    def add(self, asked: PendingRequest, body: bytes) -> None:
+    def add(self, pending: PendingRequest, body: bytes) -> None:
         """Add a request."""
         self.length += len(body) + bool(self.ids)
         self.digest.update(body)
-        self.ids.append(asked.evaluation_id)
-        self.attempts.append(asked.opening.attempt)
+        self.ids.append(pending.evaluation_id)
+        self.attempts.append(pending.opening.attempt)
 
 
 class ProviderBatchBuilder:
@@ -87,33 +87,33 @@ class ProviderBatchBuilder:
         which = {"target": target, "targets": len(spec.targets), "limit": page}
         while found := await self._context.repository.list_unassigned(batch, after=after, **which):
             after = found[-1].evaluation_id
-            for asked in found:
-                self._take(draft, asked, spec)
+            for pending in found:
+                self._take(draft, pending, spec)
                 if draft.is_full:
                     return draft
         return draft
 
-    def _take(self, draft: ProviderBatchDraft, asked: PendingRequest, spec: BatchSpec) -> None:
+    def _take(self, draft: ProviderBatchDraft, pending: PendingRequest, spec: BatchSpec) -> None:
         try:
-            body = request(draft.provider_batch_id, asked, spec)
+            body = request(draft.provider_batch_id, pending, spec)
         except UnsupportedRequest as error:
-            draft.unsupported[asked.evaluation_id] = error.fault
+            draft.unsupported[pending.evaluation_id] = error.fault
             return
         if draft.ids and draft.length + len(body) + 1 > self._settings.max_bytes:
             draft.is_full = True
             return
-        if not self._fits_budget(draft, asked, spec):
+        if not self._fits_budget(draft, pending, spec):
             draft.is_full = True
             return
-        draft.add(asked, body)
+        draft.add(pending, body)
         draft.is_full = len(draft.ids) >= self._settings.max_requests
 
-    def _fits_budget(self, draft: ProviderBatchDraft, asked: PendingRequest, spec: BatchSpec) -> bool:
+    def _fits_budget(self, draft: ProviderBatchDraft, pending: PendingRequest, spec: BatchSpec) -> bool:
         if not draft.allowance.is_limited:
             return True
-        opening = asked.opening.data
+        opening = pending.opening.data
         target = spec.variants[opening.variant].target if isinstance(opening, p.Queued) else spec.targets[0]
-        return draft.allowance.take(params_of(asked, spec), target, self._context.ports.environ)
+        return draft.allowance.take(params_of(pending, spec), target, self._context.ports.environ)
 
     async def _reserved(self, batch: Batch, draft: ProviderBatchDraft) -> Amount | None:
         if self._context.reservations is None:
@@ -204,5 +204,5 @@ class _Body:
             self._provider_batch, after=after, limit=page
         ):
             after = found[-1].evaluation_id
-            for asked in found:
-                yield request(self._provider_batch.id, asked, self._spec)
+            for pending in found:
+                yield request(self._provider_batch.id, pending, self._spec)

@@ -59,11 +59,11 @@ def record(factory_of: FactoryOf, outcomes: Mapping[str, Outcome], this: Collect
 
     def decide(state: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = state.row
-        key, asked = row.evaluation_id, this.attempts[row.evaluation_id]
+        key, attempt = row.evaluation_id, this.attempts[row.evaluation_id]
         factory = factory_of(key).tracing(logged)
         if row.cursor.phase in ENDED:
-            return _paid_late(factory, row, logged, outcomes[key], asked)
-        if state.epoch or row.cursor != (asked, 0, Phase.QUEUED):
+            return _paid_late(factory, row, logged, outcomes[key], attempt)
+        if state.epoch or row.cursor != (attempt, 0, Phase.QUEUED):
             return None
         match outcomes[key]:
             case p.Answer() as answer:
@@ -95,11 +95,11 @@ def _try_again(
     retrying = p.Retrying(error=fault, retry_at=factory.now)
     events = _carried_on(factory, row, this, retrying)
     logged = {**logged, **{event.key: event for event in events}}
-    asks = this.spec.batch_api is BatchFallback.RESUBMIT
-    epoch = "" if asks else factory.epoch
+    by_provider = this.spec.batch_api is BatchFallback.RESUBMIT
+    epoch = "" if by_provider else factory.epoch
     left = this.spec.retries - charges_of(logged).total
     again = next_opening(logged, reason=p.OpeningReason.RETRY, epoch=epoch, retries=left)
-    return AttemptOpening([*events, *factory.open(row, again)], epoch, asks=asks)
+    return AttemptOpening([*events, *factory.open(row, again)], epoch, by_provider=by_provider)
 
 
 def _carried_on(
@@ -117,13 +117,13 @@ def _carried_on(
 
 
 def _paid_late(
-    factory: AttemptFactory, row: EvaluationRow, logged: Logged, outcome: Outcome, asked: int
+    factory: AttemptFactory, row: EvaluationRow, logged: Logged, outcome: Outcome, attempt: int
 ) -> AttemptOpening | None:
     """Record an answer that came after its evaluation had ended, as a late event with its cost."""
-    is_ours = row.cursor.attempt == asked + 1 and row.cursor.sequence == 0
-    if not isinstance(outcome, p.Answer) or not is_ours or (asked, 1) in logged:
+    is_ours = row.cursor.attempt == attempt + 1 and row.cursor.sequence == 0
+    if not isinstance(outcome, p.Answer) or not is_ours or (attempt, 1) in logged:
         return None
-    return AttemptOpening([factory.event(row, _responded(outcome), asked, 1)], factory.epoch)
+    return AttemptOpening([factory.event(row, _responded(outcome), attempt, 1)], factory.epoch)
 
 
 def _responded(answer: p.Answer) -> p.Responded:

@@ -18,7 +18,7 @@ from projections.ledger.provider_batches import PendingRequest, ProviderBatch
 from providers.requests import request_of
 from providers.table import PROVIDERS, Sdk
 
-NEVER_ASKED = "recorded"
+NEEDS_NO_CALL = "recorded"
 """The type of targets with recorded answers: they need no provider."""
 _CUSTOM_ID = re.compile(r"([0-9a-f]{16})-(\d{8,})")
 
@@ -40,7 +40,7 @@ def has_batches(target: TargetSpec) -> bool:
 def unfit(spec: BatchSpec) -> str | None:
     """Return why a batch can't use provider batches; None if it can."""
     for target in spec.targets:
-        if not has_batches(target) and target.type != NEVER_ASKED:
+        if not has_batches(target) and target.type != NEEDS_NO_CALL:
             return (
                 f"the provider of {target.label} takes no batches of requests: "
                 "--batch-api is for anthropic/MODEL, and for recorded answers beside it"
@@ -48,15 +48,15 @@ def unfit(spec: BatchSpec) -> str | None:
     return None
 
 
-def is_asked_in(spec: BatchSpec) -> Callable[[p.AnyPayload], bool]:
+def uses_provider_batch_in(spec: BatchSpec) -> Callable[[p.AnyPayload], bool]:
     """Return a predicate of openings: whether a provider batch is to answer them."""
     if spec.batch_api is None:
         return lambda _opening: False
-    asked = {variant.number for variant in spec.variants if has_batches(variant.target)}
+    variants = {variant.number for variant in spec.variants if has_batches(variant.target)}
     return lambda opening: (
         isinstance(opening, p.Queued)
         and opening.answer is None
-        and opening.variant in asked
+        and opening.variant in variants
         and not opening.in_group
     )
 
@@ -83,17 +83,17 @@ def members_of(provider_batch: ProviderBatch) -> Iterator[tuple[str, int]]:
         yield evaluation_id(provider_batch.batch_id, number), attempt
 
 
-def request(provider_batch_id: str, asked: PendingRequest, spec: BatchSpec) -> bytes:
+def request(provider_batch_id: str, pending: PendingRequest, spec: BatchSpec) -> bytes:
     """Encode one request as JSON; raises `UnsupportedRequest`."""
-    params = params_of(asked, spec)
+    params = params_of(pending, spec)
     return to_json(
-        {"custom_id": custom_id(provider_batch_id, number_of(asked.evaluation_id)), "params": params}
+        {"custom_id": custom_id(provider_batch_id, number_of(pending.evaluation_id)), "params": params}
     )
 
 
-def params_of(asked: PendingRequest, spec: BatchSpec) -> dict[str, Any]:
+def params_of(pending: PendingRequest, spec: BatchSpec) -> dict[str, Any]:
     """Return the parameters of one request; raises `UnsupportedRequest`."""
-    opening = asked.opening.data
+    opening = pending.opening.data
     if not isinstance(opening, p.Queued) or opening.variant >= len(spec.variants):
         raise UnsupportedRequest(p.ErrorDetail(kind="invalid", message="its opening can't be read"))
     variant = spec.variants[opening.variant]

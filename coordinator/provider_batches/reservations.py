@@ -100,10 +100,10 @@ class BatchReservations:
         if not allowance.is_limited:
             return NOTHING
         unit = allowance.reserved
-        asked = BudgetRequest(
+        request = BudgetRequest(
             batch.batch_id, _holder(provider_batch_id), wanted=1, unit=unit, least=allowance.least
         )
-        [grant] = await self._accounts.request([asked])
+        [grant] = await self._accounts.request([request])
         return grant.reserved if grant.granted else None
 
     async def declare(self, provider_batches: Sequence[ProviderBatch]) -> None:

@@ -206,7 +206,7 @@ MONEY = Row(
         ),
         table(
             "Operations",
-            Sql("batch_asked"),
+            Sql("batch_operations"),
             shows="Operations on the batch: actor, time and reason.",
             when_red="An automatic pause has its reason here.",
             width=12,

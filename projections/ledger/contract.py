@@ -89,7 +89,7 @@ class AttemptOpening(NamedTuple):
 
     events: Sequence[Event]
     epoch: str
-    asks: bool = False
+    by_provider: bool = False
     """Whether it is not published, because its answer comes from a provider batch."""
 
 
@@ -195,11 +195,17 @@ class Ledger(Protocol):
         ...
 
     async def open_window(
-        self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
+        self,
+        batch: Batch,
+        *,
+        last_id: str,
+        size: int,
+        epochs: Sequence[str],
+        by_provider: Sequence[str] = (),
     ) -> bool:
         """Record, before publication, which evaluations are published in which epochs (compare-and-set).
 
-        Those in `asked` are not published: their answers come from provider batches.
+        Those in `by_provider` are not published: their answers come from provider batches.
         """
         ...
 

@@ -221,10 +221,16 @@ class MemoryLedger:
         return openings, keys[-1] if keys else batch.published_to
 
     async def open_window(
-        self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
+        self,
+        batch: Batch,
+        *,
+        last_id: str,
+        size: int,
+        epochs: Sequence[str],
+        by_provider: Sequence[str] = (),
     ) -> bool:
         opened = self.batches.open_window(batch, PublishedWindow(last_id, size, tuple(epochs)))
-        for key in asked if opened else ():
+        for key in by_provider if opened else ():
             self._publications[key].asked_in = ""
         return opened
 
@@ -241,8 +247,8 @@ class MemoryLedger:
     def _epoch_of(self, row: EvaluationRow) -> str:
         """Return the epoch in which the newest attempt was published; empty if it was not."""
         known = self._publications[row.evaluation_id]
-        is_asked = known.asked_in is not None
-        if known.epoch or row.cursor.attempt > 1 or is_asked or row.evaluation_id in self._links:
+        by_provider = known.asked_in is not None
+        if known.epoch or row.cursor.attempt > 1 or by_provider or row.evaluation_id in self._links:
             return known.epoch
         window = self.batches.window_of(row)
         return window.epochs[shard_of(row.evaluation_id, self._shards)] if window else ""
@@ -335,15 +341,15 @@ class MemoryLedger:
         await self.tables.commit(changes)
         for one, change, (_, opening) in zip(opened, changes, decided, strict=True):
             if change.moves:
-                self._record_publication(one, change, asks=opening.asks)
+                self._record_publication(one, change, by_provider=opening.by_provider)
         return [one for one, change in zip(opened, changes, strict=True) if change.moves]
 
-    def _record_publication(self, one: OpenedAttempt, change: Change, *, asks: bool) -> None:
+    def _record_publication(self, one: OpenedAttempt, change: Change, *, by_provider: bool) -> None:
         known = not (change.ended_at and one.was_published)
-        was_asked = self._publications[one.evaluation_id].asked_in is not None
-        self.published_apart[change.batch_id] += was_asked - asks
+        was_by_provider = self._publications[one.evaluation_id].asked_in is not None
+        self.published_apart[change.batch_id] += was_by_provider - by_provider
         self._publications[one.evaluation_id] = _Publication(
-            one.epoch, published=known, asked_in="" if asks else None
+            one.epoch, published=known, asked_in="" if by_provider else None
         )
         if not change.ended_at:
             self.batches.keep_open(change.batch_id)

@@ -163,7 +163,13 @@ class PostgresLedger:
         return openings, rows[-1][0] if rows else batch.published_to
 
     async def open_window(
-        self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
+        self,
+        batch: Batch,
+        *,
+        last_id: str,
+        size: int,
+        epochs: Sequence[str],
+        by_provider: Sequence[str] = (),
     ) -> bool:
         window = {
             "batch_id": batch.batch_id,
@@ -171,7 +177,7 @@ class PostgresLedger:
             "last_id": last_id,
             "size": size,
             "epochs": list(epochs),
-            "asked": list(asked),
+            "by_provider": list(by_provider),
         }
         return await self._execute("open_window", window) > 0
 

@@ -32,11 +32,11 @@ async def leave_provider_batches(
     conn: Connection, opened: Sequence[tuple[EvaluationState, AttemptOpening]]
 ) -> None:
     """Remove evaluations whose next attempt opens from their provider batches, or reassign them."""
-    concerned = [(one, opening) for one, opening in opened if opening.asks or not one.epoch]
+    concerned = [(one, opening) for one, opening in opened if opening.by_provider or not one.epoch]
     if concerned:
         leaving = {
             "evaluation_ids": [one.row.evaluation_id for one, _ in concerned],
-            "asks": [opening.asks for _, opening in concerned],
+            "by_provider": [opening.by_provider for _, opening in concerned],
         }
         await conn.execute(query("provider_leave"), leaving)
 

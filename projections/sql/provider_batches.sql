@@ -101,17 +101,17 @@ WHERE v.batch_id = closed.batch_id AND v.ended_at IS NULL AND v.asked_in = close
 -- name: provider_leave
 -- Removes evaluations with a new attempt from their provider batch; those that use one again wait for the next.
 WITH affected AS (
-    SELECT v.evaluation_id, v.batch_id, v.asked_in IS NOT NULL AS asked, opened.asks
-    FROM unnest(%(evaluation_ids)s::text[], %(asks)s::boolean[]) AS opened (evaluation_id, asks)
+    SELECT v.evaluation_id, v.batch_id, v.asked_in IS NOT NULL AS was_by_provider, opened.by_provider
+    FROM unnest(%(evaluation_ids)s::text[], %(by_provider)s::boolean[]) AS opened (evaluation_id, by_provider)
     JOIN evaluations v ON v.evaluation_id = opened.evaluation_id
-    WHERE v.asked_in IS NOT NULL OR opened.asks
+    WHERE v.asked_in IS NOT NULL OR opened.by_provider
 ), moved AS (
-    UPDATE evaluations v SET asked_in = CASE WHEN affected.asks THEN '' END
+    UPDATE evaluations v SET asked_in = CASE WHEN affected.by_provider THEN '' END
     FROM affected
     WHERE v.evaluation_id = affected.evaluation_id
 )
 UPDATE batches b SET told_apart = b.told_apart + counted.difference
-FROM (SELECT batch_id, sum(asked::integer - asks::integer) AS difference FROM affected GROUP BY batch_id) counted
+FROM (SELECT batch_id, sum(was_by_provider::integer - by_provider::integer) AS difference FROM affected GROUP BY batch_id) counted
 WHERE b.batch_id = counted.batch_id;
 
 -- name: provider_release

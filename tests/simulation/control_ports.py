@@ -132,11 +132,17 @@ class _WatchedLedger:
         return released
 
     async def open_window(
-        self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
+        self,
+        batch: Batch,
+        *,
+        last_id: str,
+        size: int,
+        epochs: Sequence[str],
+        by_provider: Sequence[str] = (),
     ) -> bool:
         """Count the rows after the first page."""
         opened = await self._ledger.open_window(
-            batch, last_id=last_id, size=size, epochs=epochs, asked=asked
+            batch, last_id=last_id, size=size, epochs=epochs, by_provider=by_provider
         )
         self._world.seen["another window"] += (
             opened and len(self._ledger.batches.windows[batch.batch_id]) > 1

@@ -68,7 +68,7 @@ async def three_waiting(form: LedgerForm) -> ProviderBatchRepository:
     await accept(form, *map(accepted, (1, 2, 3, 4)))
     batch = await batch_of(form)
     asked = [key(1), key(2), key(3)]
-    assert await form.ledger.open_window(batch, last_id=key(4), size=1, epochs=EPOCHS, asked=asked)
+    assert await form.ledger.open_window(batch, last_id=key(4), size=1, epochs=EPOCHS, by_provider=asked)
     return open_repository(form)
 
 
@@ -209,7 +209,7 @@ async def test_a_retried_evaluation_waits_for_another_provider_batch(ledgers):
     """Its next attempt is not published."""
     provider = await intended(ledgers)
 
-    again = AttemptOpening([fact(SCORING, 2, 0)], "", asks=True)
+    again = AttemptOpening([fact(SCORING, 2, 0)], "", by_provider=True)
     [opened] = await ledgers.ledger.open_attempts([key(1)], lambda *_: again)
     assert opened.epoch == ""
     assert await waiting(ledgers, provider) == [1, 3]

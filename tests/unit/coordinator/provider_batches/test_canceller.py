@@ -9,7 +9,7 @@ from coordinator import decisions
 from coordinator.attempts import AttemptFactory
 from coordinator.provider_batches.canceller import cancellable_queues
 from coordinator.provider_batches.provider import NotProcessed
-from coordinator.provider_batches.requests import is_asked_in
+from coordinator.provider_batches.requests import uses_provider_batch_in
 from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec, pack
 from domain.ids import evaluation_id
 from domain.retry_policy import MOVED, RATE_LIMITED, SHUTDOWN
@@ -267,12 +267,12 @@ def test_only_withdrawn_attempts_open_for_a_provider(kind: str, spec: BatchSpec,
         {key: 1},
         reason=p.OpeningReason.RETRY,
         retries=2,
-        is_asked=is_asked_in(spec),
+        uses_provider_batch=uses_provider_batch_in(spec),
     )
     row = EvaluationRow(key, B, START.date(), Cursor(1, 2, Phase.RETRYING))
     decided = decide(EvaluationState(row, "epoch", published=True), {event.key: event for event in events})
     assert decided
-    assert (decided.asks, decided.epoch) == (asks, "" if asks else "epoch")
+    assert (decided.by_provider, decided.epoch) == (asks, "" if asks else "epoch")
 
 
 def test_only_queues_of_targets_with_a_batch_api_are_emptied() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from coordinator.operations import OperationRejected
-from coordinator.provider_batches.requests import custom_id, is_asked_in, number_in, unfit
+from coordinator.provider_batches.requests import custom_id, number_in, unfit, uses_provider_batch_in
 from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec
 from eventlog import payloads as p
 from projections.ledger.provider_batches import ProviderBatch
@@ -43,9 +43,9 @@ def test_only_openings_without_an_answer_are_requested() -> None:
     """The batch must use provider batches, and the target's provider must have them."""
     opening = p.Queued(case=p.Case(id="a"))
     spec = replace(SPEC, targets=(*SPEC.targets, RECORDED))
-    is_asked = is_asked_in(spec)
-    assert is_asked(opening)
-    assert not is_asked(replace(opening, answer=KNOWN))
-    assert not is_asked(replace(opening, variant=1))
-    assert not is_asked(replace(opening, in_group=True))
-    assert not is_asked_in(replace(spec, batch_api=None))(opening)
+    uses_provider_batch = uses_provider_batch_in(spec)
+    assert uses_provider_batch(opening)
+    assert not uses_provider_batch(replace(opening, answer=KNOWN))
+    assert not uses_provider_batch(replace(opening, variant=1))
+    assert not uses_provider_batch(replace(opening, in_group=True))
+    assert not uses_provider_batch_in(replace(spec, batch_api=None))(opening)
