@@ -1,5 +1,6 @@
 """Connections to PostgreSQL: the pool, transactions, and the mapping of driver errors to ours."""
 
+import select
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -34,9 +35,25 @@ def make_pool(postgres_url: str, *, size: int) -> AsyncConnectionPool:
         # outage is followed by one nearly as long.
         reconnect_timeout=5,
         kwargs={"prepare_threshold": None, "connect_timeout": 3, "application_name": "scoreline"},
-        check=AsyncConnectionPool.check_connection,
+        check=_check,
         configure=_configure,
     )
+
+
+async def _check(conn: Connection) -> None:
+    """Check a connection before it is used, without a round trip as long as it is silent.
+
+    A server that ends a session, or its own process, makes the idle socket readable.
+    """
+    if readable(conn.fileno()):
+        await AsyncConnectionPool.check_connection(conn)
+
+
+def readable(descriptor: int) -> bool:
+    """Whether data, or the end of it, has arrived at a socket."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 async def _configure(conn: Connection) -> None:
@@ -59,6 +76,18 @@ async def transaction(pool: AsyncConnectionPool) -> AsyncIterator[Connection]:
         raise DatabaseUnavailable(str(error).strip() or type(error).__name__) from error
     except (psycopg.DataError, psycopg.IntegrityError, OverflowError) as error:
         raise UnstorableData(str(error).strip()) from error
+
+
+@asynccontextmanager
+async def single_statement(pool: AsyncConnectionPool) -> AsyncIterator[Connection]:
+    """Run one statement on a pooled connection, a transaction by itself: BEGIN and COMMIT are not sent."""
+    async with transaction(pool) as conn:
+        await conn.set_autocommit(True)
+        try:
+            yield conn
+        finally:
+            if not conn.closed:
+                await conn.set_autocommit(False)
 
 
 @asynccontextmanager

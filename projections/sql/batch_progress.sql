@@ -5,10 +5,11 @@
 INSERT INTO batch_progress AS p
     (batch_id, shard, total, completed, passed, failed, timed_out, cancelled, retried, bridged,
      scored, score_sum, tokens, cost_usd)
-SELECT *
+SELECT batch_id, shard, total, completed, passed, failed, timed_out, cancelled, retried, bridged,
+       scored, score_sum::numeric, tokens, cost_usd::numeric
 FROM unnest(
     %b::text[], %b::smallint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[],
-    %b::bigint[], %b::bigint[], %b::bigint[], %b::numeric[], %b::bigint[], %b::numeric[]
+    %b::bigint[], %b::bigint[], %b::bigint[], %b::text[], %b::bigint[], %b::text[]
 ) AS d (batch_id, shard, total, completed, passed, failed, timed_out, cancelled, retried, bridged,
         scored, score_sum, tokens, cost_usd)
 ORDER BY batch_id, shard

@@ -1,7 +1,10 @@
-"""The transactional projection in PostgreSQL: binary array reads, COPY writes, one transaction a commit.
+"""The transactional projection in PostgreSQL: binary array reads, one transaction a commit.
 
 The compare-and-set comes first. The worker that wins it owns the keys that follow, so events go straight
-into their partition by COPY; the unique key of `events` is the second line of defence.
+into their partition; the unique key of `events` is the second line of defence.
+
+Many changes are written by COPY, which takes least time for each row and a dozen round trips. A few are
+written by one statement, and committed in two round trips: what has just arrived is stored at once.
 """
 
 from collections import defaultdict
@@ -15,18 +18,24 @@ from psycopg_pool import AsyncConnectionPool
 from eventlog.events import EventKey
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections.database.connection import RETRIED, Connection, transaction
+from projections.database.connection import RETRIED, Connection, single_statement, transaction
 from projections.folds.change import Change, EvaluationRow, EventRow, QuarantineRow, StoredEvent
 from projections.folds.progress import Progress, counters_of
 from projections.sql import query
+from projections.store.binary_arrays import binary_array, binary_columns
 from projections.store.contract import CommitResult
 
 MAX_KNOWN_BATCHES = 10_000
+FEW = 256
+"""Changes up to which round trips cost more than rows."""
 STAGED_TYPES = (
     *("text", "text", "date", "int2", "int4", "int4", "int4", "int4", "text", "text", "bool", "text"),
     *("timestamptz", "text", "text", "float8", "bytea", "int8", "numeric", "float8", "int8", "bytea"),
 )
 """Wire types of the COPY; JSON is sent as the bytes of its text."""
+FEW_TYPES = tuple("text" if type_ == "numeric" else type_ for type_ in STAGED_TYPES)
+EVENT_TYPES = ("date", "text", "int4", "int4", "text", "text", "timestamptz", "text", "bytea")
+PROGRESS_TYPES = ("text", "int2", *("int8",) * 9, "text", "int8", "text")
 _NO_ROW = (None, None)
 _NO_CARD = (None,) * 9
 
@@ -43,8 +52,9 @@ _length = Struct(">i").pack
 class PostgresStore:
     """`Tables` on a PostgreSQL server."""
 
-    def __init__(self, pool: AsyncConnectionPool) -> None:
+    def __init__(self, pool: AsyncConnectionPool, *, few: int = FEW) -> None:
         self._pool = pool
+        self._few = few
         self._months: dict[str, date] = {}
 
     async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
@@ -63,9 +73,9 @@ class PostgresStore:
         return known | found
 
     async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, EvaluationRow]:
-        async with transaction(self._pool) as conn:
+        async with single_statement(self._pool) as conn:
             cursor = await conn.cursor(binary=True).execute(
-                query("read_evaluations"), [list(evaluation_ids)]
+                query("read_evaluations"), [binary_array("text", evaluation_ids)]
             )
             found = await cursor.fetchall()
         return {
@@ -83,7 +93,7 @@ class PostgresStore:
         while True:
             try:
                 async with transaction(self._pool) as conn:
-                    return await commit_changes(conn, changes)
+                    return await _commit(conn, changes, self._few)
             except RETRIED:
                 continue  # rolled back; nothing was written
 
@@ -110,16 +120,22 @@ async def read_stored(
     return found
 
 
-async def commit_changes(conn: Connection, changes: Sequence[Change]) -> CommitResult:
+async def _commit(conn: Connection, changes: Sequence[Change], few: int) -> CommitResult:
+    """Write and commit; in pipeline mode, BEGIN and COMMIT share the round trips of the statements."""
+    if not _are_few(changes, few) or any(c.side_events or c.quarantined for c in changes):
+        return await commit_changes(conn, changes, few=few)
+    async with conn.pipeline():
+        committed = await commit_changes(conn, changes, few=few)
+        await conn.commit()
+    return committed
+
+
+async def commit_changes(conn: Connection, changes: Sequence[Change], *, few: int = FEW) -> CommitResult:
     """Write changes in the caller's transaction, except those that lose the compare-and-set."""
     moving = sorted((c for c in changes if c.moves), key=lambda change: change.evaluation_id)
-    lost = await _move(conn, moving)
+    lost = await (_write_few if _are_few(changes, few) else _write_many)(conn, moving)
     won = [c for c in changes if c.evaluation_id not in lost]
     winners = [c for c in moving if c.evaluation_id not in lost]
-
-    async with conn.cursor() as cursor, cursor.copy(query("copy_events")) as copy:
-        await copy.write(binary_rows(event for c in winners for event in c.events))
-    await _write_scorecards(conn, winners, lost)
     await _insert_bridges(conn, winners)
     bad = [refused for change in won for refused in change.quarantined]
     newly_quarantined = await insert_quarantined(conn, bad)
@@ -132,6 +148,32 @@ async def commit_changes(conn: Connection, changes: Sequence[Change]) -> CommitR
     for added in progress.values():
         committed.progress += added
     return committed
+
+
+def _are_few(changes: Sequence[Change], few: int) -> bool:
+    """Whether one statement writes the changes: it can't replace the scorecard of a reopened evaluation."""
+    return len(changes) <= few and not any(change.reopened for change in changes)
+
+
+async def _write_few(conn: Connection, changes: Sequence[Change]) -> set[str]:
+    """Write rows, events and scorecards by one statement; returns the evaluations that lost the race."""
+    if not changes:
+        return set()
+    staged = binary_columns(FEW_TYPES, map(_staged, changes))
+    events = binary_columns(EVENT_TYPES, (event for change in changes for event in change.events))
+    cursor = await conn.execute(query("write_few"), [*staged, *events])
+    won = {evaluation_id for (evaluation_id,) in await cursor.fetchall()}
+    return {change.evaluation_id for change in changes} - won
+
+
+async def _write_many(conn: Connection, changes: Sequence[Change]) -> set[str]:
+    """Write rows, events and scorecards by COPY; returns the evaluations that lost the race."""
+    lost = await _move(conn, changes)
+    winners = [change for change in changes if change.evaluation_id not in lost]
+    async with conn.cursor() as cursor, cursor.copy(query("copy_events")) as copy:
+        await copy.write(binary_rows(event for change in winners for event in change.events))
+    await _write_scorecards(conn, winners, lost)
+    return lost
 
 
 async def _move(conn: Connection, changes: Sequence[Change]) -> set[str]:
@@ -217,7 +259,7 @@ async def add_progress(conn: Connection, progress: Mapping[tuple[str, int], Prog
     """Add to the counters of batches and shards, in the caller's transaction."""
     rows = [(*key, *counters_of(added)) for key, added in sorted(progress.items()) if added]
     if rows:
-        await conn.execute(query("add_progress"), _columns(rows))
+        await conn.execute(query("add_progress"), binary_columns(PROGRESS_TYPES, rows))
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:

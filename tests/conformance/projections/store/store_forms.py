@@ -14,7 +14,7 @@ from projections.folds.progress import Progress
 from projections.folds.scorecard import Scorecard
 from projections.store.contract import ProjectionStore
 from projections.store.memory import MemoryStore
-from projections.store.postgres import PostgresStore
+from projections.store.postgres import FEW, PostgresStore
 from tests.builders import BATCH, EVALUATION, arrive
 
 Key = tuple[str, int, int]
@@ -74,8 +74,8 @@ class MemoryForm:
 
 
 class PostgresForm:
-    def __init__(self, pool: AsyncConnectionPool, conn: AsyncConnection[Any]) -> None:
-        self.tables = PostgresStore(pool)
+    def __init__(self, pool: AsyncConnectionPool, conn: AsyncConnection[Any], *, few: int = FEW) -> None:
+        self.tables = PostgresStore(pool, few=few)
         self.conn = conn
 
     async def contents(self) -> Contents:

@@ -17,6 +17,7 @@ from projections.folds.change import EvaluationRow, quarantine_row
 from projections.folds.progress import Progress
 from projections.folds.scorecard import scorecard
 from projections.store import postgres
+from projections.store.postgres import FEW
 from tests.builders import BATCH, EVALUATION, event, history
 from tests.conformance.projections.store.store_forms import (
     SHARD,
@@ -30,15 +31,15 @@ from tests.conformance.projections.store.store_forms import (
 LIFE = "queued provisioning running responded scored completed"
 
 
-@pytest.fixture(params=["memory", "postgres"])
+@pytest.fixture(params=["memory", "postgres", "postgres by COPY"])
 async def form(request: pytest.FixtureRequest) -> AsyncIterator[TablesForm]:
-    """Empty tables, in memory and on Postgres in turn."""
+    """Empty tables, in memory and on Postgres in turn; there, many changes are written by COPY."""
     if request.param == "memory":
         yield MemoryForm()
         return
     url = request.getfixturevalue("postgres_url")
     async with make_pool(url, size=2) as pool, await AsyncConnection.connect(url, autocommit=True) as conn:
-        yield PostgresForm(pool, conn)
+        yield PostgresForm(pool, conn, few=0 if request.param == "postgres by COPY" else FEW)
 
 
 # Rows.

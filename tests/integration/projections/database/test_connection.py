@@ -3,9 +3,16 @@
 import psycopg
 import pytest
 from psycopg import AsyncConnection, IsolationLevel
+from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
-from projections.database.connection import connect_read_only, make_pool, one_snapshot, transaction
+from projections.database.connection import (
+    connect_read_only,
+    make_pool,
+    one_snapshot,
+    single_statement,
+    transaction,
+)
 from projections.database.errors import DatabaseUnavailable, UnstorableData
 
 INSERT = "INSERT INTO batches (batch_id, kind, month) VALUES ('b', 'external', now())"
@@ -95,3 +102,39 @@ async def test_a_read_only_connection_refuses_to_write(postgres_url: str) -> Non
         assert conn.isolation_level is IsolationLevel.REPEATABLE_READ
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             await conn.execute("DELETE FROM batches")
+
+
+async def test_a_session_that_the_server_ended_is_replaced_before_it_is_used(postgres_url: str) -> None:
+    """An idle socket that has become readable is checked; the others cost no round trip."""
+    async with make_pool(postgres_url, size=1) as pool, await connect_read_only(postgres_url) as other:
+        async with transaction(pool) as conn:
+            pid = conn.info.backend_pid
+        await other.execute("SELECT pg_terminate_backend(%s, 60000)", [pid])
+        async with transaction(pool) as conn:
+            assert conn.info.backend_pid != pid
+
+
+async def test_a_silent_connection_is_not_checked(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check is a round trip before every transaction."""
+    checked: list[object] = []
+
+    async def note(conn: object) -> None:
+        checked.append(conn)
+
+    monkeypatch.setattr(AsyncConnectionPool, "check_connection", note)
+    async with make_pool(postgres_url, size=1) as pool, transaction(pool) as conn:
+        await conn.execute("SELECT 1")
+    assert checked == []
+
+
+async def test_a_single_statement_is_a_transaction_by_itself(postgres_url: str) -> None:
+    """It is committed without a COMMIT; the next user of the connection has transactions again."""
+    async with make_pool(postgres_url, size=1) as pool:
+        async with single_statement(pool) as conn:
+            await conn.execute(INSERT)
+            assert conn.info.transaction_status is TransactionStatus.IDLE
+        assert await count(pool) == 1
+        async with transaction(pool) as conn:
+            assert not conn.autocommit
