@@ -10,7 +10,8 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+NAME_PATTERN = r"^[^\x00-\x1f\x7f]+$"
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=NAME_PATTERN)]
 """An identifier that people type and logs print: short, and without control characters."""
 
 FLEET = ""

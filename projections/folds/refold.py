@@ -155,7 +155,8 @@ class _Refold:
         if event.sequence > 0 or event.attempt <= attempt:
             after = f"{attempt}/{sequence}" if attempt else "nothing"
             self._break_rule(event, f"was applied next after {after}, and no bridge leads there")
-            return PHASE_AFTER.get(event.type, phase)
+            # An opening that is out of place opens nothing: the attempt may have ended.
+            return PHASE_AFTER.get(event.type, phase) if event.sequence else None
         if event.type != "queued":
             self._ended_by.add(event.attempt)
         try:

@@ -37,6 +37,35 @@ LEFT JOIN evaluations v ON v.evaluation_id = s.evaluation_id
 WHERE s.batch_id = %(batch)s AND v.batch_id IS DISTINCT FROM s.batch_id
 ORDER BY 1;
 
+-- name: plain_page
+-- Returns the evaluations of a page whose events and rows can be compared at once, in one row each: all of one
+-- attempt and applied without a gap, and none quarantined. Types and entry ids have no separators in them.
+-- At most 100 events of at most 1 MiB: more would exceed what one value can hold.
+SELECT v.evaluation_id, v.month, v.shard, v.attempt, v.sequence, v.state, v.owner, v.bridged, v.ended_at::text,
+       s.batch_id, s.attempt, s.status, s.verdict, s.score, convert_to(s.scores::text, 'UTF8'), s.tokens,
+       s.cost_usd, s.latency_ms, s.exit_code, s.error IS NOT NULL, s.bridged, s.ended_at::text,
+       e.types, e.times, e.entry_ids, convert_to('[' || e.bodies || ']', 'UTF8')
+FROM evaluations v
+LEFT JOIN scorecards s ON s.evaluation_id = v.evaluation_id
+CROSS JOIN LATERAL (
+    SELECT string_agg(type, ' ') AS types, string_agg(occurred_at::text, ',') AS times,
+           string_agg(entry_id, ' ') AS entry_ids, string_agg(event::text, ',') AS bodies,
+           count(*) AS events, min(sequence) AS first, max(sequence) AS last,
+           bool_and(attempt = 1 AND verdict = 'applied' AND octet_length(event::text) <= 1048576) AS plain
+    FROM (
+        SELECT attempt, sequence, type, verdict, occurred_at, entry_id, event
+        FROM events
+        WHERE month = %(month)b AND evaluation_id = v.evaluation_id
+        ORDER BY attempt, sequence
+        LIMIT 100
+    ) logged
+) e
+WHERE v.evaluation_id = ANY(ARRAY(SELECT json_array_elements_text(%(ids)b::json)))
+  AND v.batch_id = %(batch)b
+  AND e.plain AND e.events < 100 AND e.first = 0 AND e.last = e.events - 1
+  AND NOT EXISTS (SELECT FROM gap_bridges b WHERE b.evaluation_id = v.evaluation_id)
+  AND NOT EXISTS (SELECT FROM quarantine q WHERE q.evaluation_id = v.evaluation_id);
+
 -- name: page_evaluations
 -- Returns the rows of a page's evaluations.
 SELECT evaluation_id, batch_id, month, shard, attempt, sequence, state, owner, bridged, ended_at

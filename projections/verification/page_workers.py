@@ -1,7 +1,8 @@
 """Parallel processing of a batch's pages, in processes that share one exported snapshot.
 
 Folding is pure Python, so one process uses one core. The parent exports its snapshot and distributes ids;
-each worker process reads and folds its pages in transactions on that snapshot.
+each worker process reads and folds its pages in transactions on that snapshot. The parent processes pages
+too, from the start: a worker process needs half a second to begin.
 """
 
 import asyncio
@@ -36,6 +37,9 @@ class PageJob(NamedTuple):
 WORTH_A_PROCESS = 5_000
 """Evaluations that justify the start of another process."""
 MOST_PROCESSES = 8
+PAGES_AHEAD = 64
+"""Results that may wait for an earlier page, so that results come in order."""
+IN_UTC = "SET LOCAL TIME ZONE 'UTC'"
 
 
 def processes_for(evaluations: int) -> int:
@@ -51,30 +55,39 @@ async def over_pages(
     conn: Connection, batch: BatchExtent, work: Work[Result], *, shards: int, processes: int
 ) -> AsyncGenerator[tuple[PageJob, Result], None]:
     """Process every page; the connection is in a REPEATABLE READ transaction."""
+    await conn.execute(IN_UTC)
     jobs = (PageJob(batch, shards, ids) async for ids in page_ids(conn, batch))
-    if processes <= 1:
-        with rare_garbage_collection():
+    with rare_garbage_collection():
+        if processes <= 1:
             async for job in jobs:
                 yield job, await work(conn, job)
-        return
-    [snapshot] = await (await conn.execute("SELECT pg_export_snapshot()")).fetchone() or [""]
-    here = make_conninfo(conn.info.dsn, password=conn.info.password)
-    with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (here, snapshot)) as executor:
-        async for done in _distribute(executor, jobs, work, most=2 * processes):
-            yield done
+            return
+        [snapshot] = await (await conn.execute("SELECT pg_export_snapshot()")).fetchone() or [""]
+        here = make_conninfo(conn.info.dsn, password=conn.info.password)
+        with ProcessPoolExecutor(processes - 1, get_context("spawn"), _begin, (here, snapshot)) as executor:
+            async for done in _share(executor, conn, jobs, work, most=2 * (processes - 1)):
+                yield done
 
 
-async def _distribute(
-    executor: ProcessPoolExecutor, jobs: AsyncIterator[PageJob], work: Work[Result], *, most: int
+async def _share(
+    executor: ProcessPoolExecutor,
+    conn: Connection,
+    jobs: AsyncIterator[PageJob],
+    work: Work[Result],
+    *,
+    most: int,
 ) -> AsyncGenerator[tuple[PageJob, Result], None]:
-    """Keep every process busy with a bounded number of pages in flight; results come in order."""
+    """Keep the processes busy with `most` pages, and process the others here; results come in order."""
     loop = asyncio.get_running_loop()
     waiting: deque[tuple[PageJob, asyncio.Future[Result]]] = deque()
     try:
         async for job in jobs:
-            with _uninterrupted():  # a process may be started here
-                waiting.append((job, loop.run_in_executor(executor, _do, work, job)))
-            if len(waiting) >= most:
+            if sum(not result.done() for _, result in waiting) < most:
+                with _uninterrupted():  # a process may be started here
+                    waiting.append((job, loop.run_in_executor(executor, _do, work, job)))
+            else:
+                waiting.append((job, _done(await work(conn, job))))
+            while waiting and (waiting[0][1].done() or len(waiting) > PAGES_AHEAD):
                 first, result = waiting.popleft()
                 yield first, await result
         while waiting:
@@ -83,6 +96,12 @@ async def _distribute(
     finally:
         for _, result in waiting:  # their results are no longer needed
             result.cancel()
+
+
+def _done(result: Result) -> "asyncio.Future[Result]":
+    future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+    future.set_result(result)
+    return future
 
 
 @dataclass(slots=True)
@@ -96,6 +115,7 @@ class _Worker:
     async def do(self, work: Work[Result], job: PageJob) -> Result:
         async with self.conn.transaction():
             await self.conn.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(self.snapshot))
+            await self.conn.execute(IN_UTC)
             with rare_garbage_collection():
                 return await work(self.conn, job)
 

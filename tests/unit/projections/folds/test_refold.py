@@ -110,6 +110,13 @@ def test_a_gap_without_a_bridge_is_reported():
     ]
 
 
+def test_an_opening_that_is_out_of_place_is_reported():
+    """A body that claims to be the first event again opens nothing, even where the evaluation has ended."""
+    rows = logged(LIFE)
+    again = [*rows, rows[0]._replace(attempt=2)]
+    assert broken(again)[-1] == "1/0 queued was applied next after 1/4, and no bridge leads there"
+
+
 def test_an_attempt_without_an_opening_is_reported():
     """The first event of an evaluation must be an opening."""
     assert broken(logged(LIFE[1:2])) == [
