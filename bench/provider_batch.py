@@ -2,6 +2,8 @@
 
     python -m bench.provider_batch --json 10000 100000
 
+`after_500` is a submission that the provider answered with 500: the seconds until it is repeated.
+
 Limit: flat memory, a ratio of the largest to the second largest size near 1, and 0 duplicate requests. Each
 size is one batch on embedded servers, with real processes and a simulated provider. Memory is the peak of
 each process over the whole run, as the kernel reports it.
@@ -22,7 +24,8 @@ from bench.cpu import family, server_pids, service_of
 from bench.lanes_environment import LaneBench, SimulatedProvider, lane_bench, provider, report_progress
 
 KB_IN_MB = 1024
-LOOK_EVERY = 1.0
+LOOK_EVERY, SHORT_LOOK = 1.0, 0.05
+REPEATED = 100
 LATENCY = {"latency": 0, "latency_p95": 0}
 ON_RECORD = """
 SELECT count(*) FILTER (WHERE type = 'responded' AND attempt = 1),
@@ -85,13 +88,29 @@ async def _counts(here: LaneBench, sim: SimulatedProvider) -> dict[str, int]:
     }
 
 
+async def after_500() -> dict[str, Any]:
+    """Measure how long after a reply with 500 a provider batch is submitted again, and how often."""
+    flags = {**LATENCY, "batch_seconds": 1, "batch_server_error": 1}
+    async with provider(**flags) as sim, lane_bench(1) as here:
+        batch_id = await here.run(sim, cases=REPEATED, batch_api=True)
+        while not (await sim.stats())["faults"].get("batch_server_error"):  # noqa: ASYNC110 - another process
+            await asyncio.sleep(SHORT_LOOK)
+        replied = time.monotonic()
+        await sim.change(batch_server_error=0)
+        while not (await sim.stats())["batches_created"]:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(SHORT_LOOK)
+        repeated = time.monotonic()
+        await _watched(here, batch_id)
+        return {"seconds_to_repeat": round(repeated - replied, 1), **await _counts(here, sim)}
+
+
 async def measure(sizes: list[int]) -> dict[str, Any]:
     """Measure one size after the other."""
     results = []
     for size in sizes:
         results.append(await one_size(size))
         report_progress(json.dumps(results[-1]))
-    found: dict[str, Any] = {"sizes": results}
+    found: dict[str, Any] = {"sizes": results, "after_500": await after_500()}
     if len(results) > 1:
         smaller, larger = results[-2]["rss_mb"], results[-1]["rss_mb"]
         found["rss_ratio"] = {service: round(larger[service] / smaller[service], 2) for service in larger}

@@ -50,6 +50,8 @@ PAGE = 100
 MAX_PAGES = 100
 ONE_CALL_EACH = {"Connection": "close"}
 """Calls are rare: no connection is kept alive for the next, so none is left to close at shutdown."""
+INTERNAL_ERROR = (500, "api_error")
+"""Status and type of Anthropic's own error; the reply of a gateway has another status or body."""
 _PASSING = frozenset({408, 409, 425, 429, 529})
 
 
@@ -151,7 +153,8 @@ def _translated(error: Exception, access: ModelEndpoint) -> NoResponse | Submiss
     refusal = parse_error(status, getattr(error, "body", None))
     failure = classify_error(refusal, access, retry_after=retry_after(headers, now=utc_now()))
     if status >= 500 and status not in _PASSING:
-        return NoResponse(failure.message, retry_after=failure.retry_after)
+        has_ended = (status, refusal.type) == INTERNAL_ERROR
+        return NoResponse(failure.message, retry_after=failure.retry_after, has_ended=has_ended)
     is_passing = status in _PASSING and failure.of is not ErrorClass.PERMANENT
     return SubmissionRejected(failure.message, retry_after=failure.retry_after, is_passing=is_passing)
 

@@ -50,7 +50,9 @@ class ProviderBatchDriver:
         self._context = context
         self._clock = clock
         self._recovery, self._collector = SubmissionRecovery(context), ResultCollector(context)
-        self._submitter = ProviderBatchSubmitter(context, publisher, clock=clock, jitter=jitter)
+        self._submitter = ProviderBatchSubmitter(
+            *(context, publisher, self._recovery), clock=clock, jitter=jitter
+        )
         self._schedule = PollSchedule(context.settings, jitter)
 
     @property
@@ -66,7 +68,9 @@ class ProviderBatchDriver:
         for provider_batch in provider_batches:
             if self._schedule.is_due(provider_batch.id, self._clock()):
                 await self._guarded(provider_batch)
-        self._schedule.retain({provider_batch.id for provider_batch in provider_batches})
+        open_ids = {provider_batch.id for provider_batch in provider_batches}
+        self._schedule.retain(open_ids)
+        self._recovery.retain(open_ids)
         await self._submitter.run_cycle()
 
     async def _led_here(self, provider_batches: Sequence[ProviderBatch]) -> list[ProviderBatch]:
@@ -135,8 +139,8 @@ class ProviderBatchDriver:
                 )
                 telemetry.count_submitted(_provider_of(provider_batch, batch))
                 self._schedule.reset(provider_batch.id)
-            case SubmissionUnclear(why=why):
-                self._schedule.wait(provider_batch.id, self._clock())
+            case SubmissionUnclear(why=why, decided_in=decided_in):
+                self._schedule.wait(provider_batch.id, self._clock(), at_most=decided_in)
                 await self._note(provider_batch, why)
             case SubmissionMissing() if batch.finished or is_cancelled(batch):
                 await self._submitter.abandon(provider_batch)

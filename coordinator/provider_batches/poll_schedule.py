@@ -24,12 +24,15 @@ class PollSchedule:
         """Whether a name is due to be polled; a new name always is."""
         return now >= self._due.get(name, now)
 
-    def wait(self, name: str, now: float, *, at_least: timedelta | None = None) -> None:
+    def wait(
+        self, name: str, now: float, *, at_least: timedelta | None = None, at_most: timedelta | None = None
+    ) -> None:
         """Delay the next poll: half of the delay is fixed, half is jitter, so that polls spread out."""
         wait = min(self._waits.get(name, self._first), self._longest)
         self._waits[name] = min(wait * self._factor, self._longest)
         least = at_least.total_seconds() if at_least else 0.0
-        self._due[name] = now + max(least, wait * (0.5 + self._jitter() / 2))
+        longest = self._longest if at_most is None else at_most.total_seconds()
+        self._due[name] = now + max(least, min(longest, wait * (0.5 + self._jitter() / 2)))
 
     def reset(self, name: str) -> None:
         """Poll at once, and start with the shortest delay again."""

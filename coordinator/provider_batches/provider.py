@@ -26,7 +26,16 @@ class ProviderRequestFailed(Exception):  # noqa: N818 - a condition to retry, no
 
 
 class NoResponse(ProviderRequestFailed):
-    """The provider did not respond: whether it executed the request is unknown."""
+    """Whether the provider executed the request is unknown; `has_ended` if it replied with an error itself.
+
+    Otherwise the connection was lost, or a gateway replied: the provider may execute the request later.
+    """
+
+    def __init__(
+        self, message: str, *, retry_after: timedelta | None = None, has_ended: bool = False
+    ) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.has_ended = has_ended
 
 
 class SubmissionRejected(ProviderRequestFailed):

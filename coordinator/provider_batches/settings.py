@@ -23,6 +23,8 @@ class ProviderBatchSettings:
     """Time-out of a submission; after it, the result of the submission is unknown."""
     margin: timedelta = timedelta(minutes=1)
     """The further time to search for a submission without a response before it is repeated."""
+    ended_margin: timedelta = timedelta(seconds=20)
+    """The same after the provider itself replied with an error: the request is no longer in progress."""
     skew: timedelta = timedelta(hours=1)
     """How far the provider's clock may be behind that of Postgres."""
     interval: timedelta = timedelta(milliseconds=500)

@@ -10,7 +10,13 @@ from coordinator.provider_batches import telemetry
 from coordinator.provider_batches.builder import ProviderBatchBuilder, RequestsChanged
 from coordinator.provider_batches.context import ProviderBatchContext
 from coordinator.provider_batches.poll_schedule import PollSchedule
-from coordinator.provider_batches.provider import BatchProvider, ProviderRequestFailed, SubmissionRejected
+from coordinator.provider_batches.provider import (
+    BatchProvider,
+    NoResponse,
+    ProviderRequestFailed,
+    SubmissionRejected,
+)
+from coordinator.provider_batches.recovery import SubmissionRecovery
 from coordinator.publisher import Publisher
 from eventlog import tracing
 from eventlog.log import LogUnavailable
@@ -38,12 +44,14 @@ class ProviderBatchSubmitter:
         self,
         context: ProviderBatchContext,
         publisher: Publisher,
+        recovery: SubmissionRecovery,
         *,
         clock: Callable[[], float],
         jitter: Callable[[], float],
     ) -> None:
         self._context = context
         self._publisher = publisher
+        self._recovery = recovery
         self._clock = clock
         self._builder = ProviderBatchBuilder(context)
         lull = min(LONGEST_LULL, context.settings.longest_poll)
@@ -105,6 +113,10 @@ class ProviderBatchSubmitter:
             await self.abandon(provider_batch)
             if isinstance(refusal, SubmissionRejected):
                 raise
+        except NoResponse as failure:
+            if failure.has_ended:
+                self._recovery.record_end(provider_batch)
+            raise
         else:
             fields = {
                 "batch_id": batch.batch_id,

@@ -93,6 +93,9 @@ class SimulatorOptions:
     batch_unheard: Annotated[
         float, _share("Batches", "batches that are created but whose reply is lost")
     ] = 0
+    batch_server_error: Annotated[
+        float, _share("Batches", "submissions answered with 500, of which no batch is created")
+    ] = 0
 
     def changes(self) -> dict[str, object]:
         """Return the settings by name; a list that was not given is empty."""

@@ -59,6 +59,9 @@ class MessageBatches:
             raise ApiError(413, "request_too_large", "Request exceeds the maximum size")
         seed, name = self._calls.settings.answers.seed, f"msgbatch_{self._calls.name()}"
         course = course_of(self._calls.settings.batches, self._calls.utc_now())
+        if uniform(seed, name, "server error") < course.fates.batch_server_error:
+            self._calls.stats.faults["batch_server_error"] += 1
+            raise ApiError(500, "api_error", "Internal server error")
         batch = SimulatedBatch(name, course, Random(f"{seed} {name[-9:]}"))  # noqa: S311 - dice, not secrets
         try:
             digests = await asyncio.to_thread(self._fill, batch, request.body)

@@ -91,6 +91,8 @@ class BatchSettings:
     batch_canceled: Share = 0
     batch_unheard: Share = 0
     """The share of created batches whose creation reply is lost."""
+    batch_server_error: Share = 0
+    """The share of submissions answered with 500, of which no batch is created."""
 
 
 @dataclass(frozen=True, slots=True)

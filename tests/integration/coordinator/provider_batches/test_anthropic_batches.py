@@ -33,6 +33,7 @@ NO_TIME = timedelta(0)
 SETTINGS = ProviderBatchSettings(
     page=3, first_poll=NO_TIME, longest_poll=NO_TIME, margin=NO_TIME, submit_timeout=timedelta(seconds=20)
 )
+CLAIMED = "SELECT claimed_at FROM provider_batches"
 PRICES: dict[str, Any] = {"input": 10.0, "output": 100.0}
 
 
@@ -116,6 +117,31 @@ async def test_a_submission_with_a_lost_response_is_found_by_listing(here: House
     await until_states(here, *["2 queued"] * 4)
     assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 4)
     assert await here.work(B) == [1, 2, 3, 4]
+
+
+async def test_a_submission_answered_with_500_is_repeated_once_when_the_list_lacks_it(
+    redis_url: str, postgres_url: str, sim: Simulator
+) -> None:
+    """The time-out of the submission, a day, need not pass: the provider has ended the request."""
+    settings = replace(SETTINGS, submit_timeout=timedelta(days=1), ended_margin=timedelta(seconds=1))
+    sim.change(batch_server_error=1.0)
+    async with house(redis_url, postgres_url, provider=settings) as here:
+        await here.submit(B, 4, spec=spec())
+        await run_cycle(here, times=2)
+        assert sim.stats.of("batches.create", "500") == 1
+        sim.change(batch_server_error=0.0)
+        [(first,)] = await (await here.conn.execute(CLAIMED)).fetchall()
+
+        async def is_repeated() -> bool:
+            await run_cycle(here)
+            return sim.stats.batches_created == 1
+
+        await until(is_repeated)
+        sim.finish_batches()
+        await until_states(here, *["2 queued"] * 4)
+        [(repeated,)] = await (await here.conn.execute(CLAIMED)).fetchall()
+        assert repeated - first >= timedelta(seconds=1)
+    assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 4)
 
 
 async def test_requests_without_an_answer_may_go_to_executors(here: House, sim: Simulator) -> None:

@@ -38,6 +38,23 @@ async def test_a_redirected_submission_is_refused() -> None:
     assert {httpx2.URL(url).host for url in urls} == {"provider.test"}
 
 
+API_ERROR = {"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "document", "has_ended"),
+    [(500, API_ERROR, True), (500, {"message": "no route"}, False), (502, API_ERROR, False)],
+)
+async def test_only_the_provider_itself_ends_a_submission_with_an_error(
+    status: int, document: dict[str, Any], has_ended: bool
+) -> None:
+    """After the error of a gateway, the provider may still create the batch."""
+    made = batches(lambda _request: httpx2.Response(status, json=document))
+    with pytest.raises(NoResponse) as caught:
+        await made.create(pieces_of(b"{}"), length=2)
+    assert caught.value.has_ended == has_ended
+
+
 async def test_results_are_fetched_from_the_host_of_the_submission() -> None:
     """A results address on another host is not used."""
     urls: list[str] = []

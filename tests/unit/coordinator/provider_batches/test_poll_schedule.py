@@ -56,3 +56,12 @@ def test_only_retained_names_keep_their_delay():
         schedule.wait(name, 0.0)
     schedule.retain({"kept", "new"})
     assert [schedule.is_due(name, 1.0) for name in ("kept", "gone")] == [False, True]
+
+
+def test_a_poll_is_not_later_than_the_time_of_a_decision():
+    """Retry-After has precedence."""
+    schedule = PollSchedule(ProviderBatchSettings(first_poll=timedelta(seconds=40)), lambda: 1.0)
+    schedule.wait(NAME, 0.0, at_most=timedelta(seconds=5))
+    assert (schedule.is_due(NAME, 4.9), schedule.is_due(NAME, 5.0)) == (False, True)
+    schedule.wait(NAME, 0.0, at_most=timedelta(seconds=5), at_least=timedelta(seconds=9))
+    assert (schedule.is_due(NAME, 8.9), schedule.is_due(NAME, 9.0)) == (False, True)
