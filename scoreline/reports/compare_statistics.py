@@ -2,7 +2,8 @@
 
 Pass rates get the Wilson interval, which stays within 0 and 1 near both ends. Flips get the exact McNemar
 test: under the null hypothesis a flip is equally likely in both directions, a binomial distribution with
-p = 0.5. Mean differences of paired values get the normal interval, from Welford's running sums.
+p = 0.5. Differences of paired rates get the Agresti-Min interval, which has a width even if all pairs flip
+or none does. Mean differences of paired values get the normal interval, from Welford's running sums.
 """
 
 from dataclasses import dataclass
@@ -53,13 +54,17 @@ def _tail(flips: int, fewer: int) -> float:
 
 
 def rate_difference(newly_passing: int, newly_failing: int, pairs: int) -> tuple[float, Interval] | None:
-    """Return the change of a pass rate with its paired 95 % interval; None without pairs."""
+    """Return the change of a pass rate with its 95 % Agresti-Min interval; None without pairs."""
     if pairs == 0:
         return None
     difference = (newly_passing - newly_failing) / pairs
-    spread = newly_passing + newly_failing - (newly_passing - newly_failing) ** 2 / pairs
-    half = Z95 * sqrt(max(0.0, spread)) / pairs
-    return difference, Interval(max(-1.0, difference - half), min(1.0, difference + half))
+    better, worse, total = newly_passing + 0.5, newly_failing + 0.5, pairs + 2
+    centre = (better - worse) / total
+    half = Z95 * sqrt(better + worse - (better - worse) ** 2 / total) / total
+    # Adding half a pair to each cell moves the centre towards 0, past the difference if all pairs flip.
+    return difference, Interval(
+        max(-1.0, min(difference, centre - half)), min(1.0, max(difference, centre + half))
+    )
 
 
 @dataclass(slots=True)

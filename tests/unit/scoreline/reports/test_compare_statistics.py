@@ -68,17 +68,29 @@ def test_running_mean_equals_the_mean_of_all(values: list[float]) -> None:
 
 @given(small, small, small)
 def test_rate_difference_is_that_of_paired_values(passing: int, failing: int, same: int) -> None:
-    """The interval equals that of the mean of +1, -1 and 0, but for the degree of freedom."""
+    """The interval is that of the mean of +1, -1 and 0, with half a pair more in each of four cells."""
     pairs = passing + failing + same
     result = rate_difference(passing, failing, pairs)
     if result is None:
         assert pairs == 0
         return
-    values = [1.0] * passing + [-1.0] * failing + [0.0] * same
-    mean = fmean(values)
-    spread = sqrt(sum((value - mean) ** 2 for value in values)) / pairs
+    weights = {1.0: passing + 0.5, -1.0: failing + 0.5, 0.0: same + 1}
+    mean = sum(value * weight for value, weight in weights.items()) / (pairs + 2)
+    squares = sum(weight * (value - mean) ** 2 for value, weight in weights.items())
+    half = Z95 * sqrt(squares) / (pairs + 2)
     difference, interval = result
-    assert difference == pytest.approx(mean)
+    assert difference == pytest.approx((passing - failing) / pairs)
     assert interval == pytest.approx(
-        (max(-1, mean - Z95 * spread), min(1, mean + Z95 * spread)), rel=1e-9, abs=1e-7
+        (max(-1, min(difference, mean - half)), min(1, max(difference, mean + half))), rel=1e-9, abs=1e-7
     )
+
+
+@given(small.filter(bool))
+def test_an_interval_has_a_width_if_all_pairs_flip_or_none_does(pairs: int) -> None:
+    """A few pairs prove little, even if they agree."""
+    for flips in ((pairs, 0), (0, pairs), (0, 0)):
+        result = rate_difference(*flips, pairs)
+        assert result
+        difference, interval = result
+        assert interval.low <= difference <= interval.high
+        assert interval.high - interval.low > 0
