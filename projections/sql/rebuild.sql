@@ -34,6 +34,18 @@ CREATE UNLOGGED TABLE scoreline_rebuild.evaluations (
 CREATE UNLOGGED TABLE scoreline_rebuild.scorecards (LIKE scorecards INCLUDING CONSTRAINTS);
 ALTER TABLE scoreline_rebuild.scorecards ADD PRIMARY KEY (evaluation_id);
 
+-- The evaluations whose rows already are what follows from their log, with what they add to the counters.
+CREATE UNLOGGED TABLE scoreline_rebuild.cleared (
+    evaluation_id text COLLATE "C" NOT NULL,
+    shard         smallint NOT NULL,
+    events        integer NOT NULL,
+    completed     boolean NOT NULL,
+    passed        boolean NOT NULL,
+    score         numeric,
+    tokens        bigint NOT NULL,
+    cost_usd      numeric NOT NULL
+);
+
 -- name: drop_rebuild
 -- Drops the shadow schema.
 DROP SCHEMA IF EXISTS scoreline_rebuild CASCADE;
@@ -46,30 +58,59 @@ COPY scoreline_rebuild.evaluations FROM STDIN (FORMAT binary)
 -- COPY target for folded scorecards (binary).
 COPY scoreline_rebuild.scorecards FROM STDIN (FORMAT binary)
 
+-- name: copy_cleared
+-- COPY target for evaluations that need no correction (binary).
+COPY scoreline_rebuild.cleared FROM STDIN (FORMAT binary)
+
 -- name: delete_rebuilt
 -- Deletes evaluations and scorecards from the shadow, before they are folded again.
 WITH outdated AS (
     DELETE FROM scoreline_rebuild.evaluations WHERE evaluation_id = ANY(%(ids)s)
+), recleared AS (
+    DELETE FROM scoreline_rebuild.cleared WHERE evaluation_id = ANY(%(ids)s)
 )
 DELETE FROM scoreline_rebuild.scorecards WHERE evaluation_id = ANY(%(ids)s);
 
 -- name: rebuild_counted
 -- Counts the folded evaluations and events.
-SELECT count(*), coalesce(sum(events), 0) FROM scoreline_rebuild.evaluations;
+SELECT count(*), coalesce(sum(events), 0)
+FROM (
+    SELECT events FROM scoreline_rebuild.evaluations
+    UNION ALL
+    SELECT events FROM scoreline_rebuild.cleared
+) folded;
+
+-- name: rebuild_began
+-- Returns the oldest transaction that is not over in the snapshot of this statement.
+SELECT pg_snapshot_xmin(pg_current_snapshot())::xid::text;
 
 -- name: rebuild_outdated
--- Returns evaluations that got events since they were folded: the log only grows, so a count suffices.
+-- Returns evaluations that got events since they were folded (the log only grows, so a count suffices), and
+-- cleared ones with a row that was written or deleted by a transaction that was not over at the snapshot.
 WITH counted AS (
     SELECT v.evaluation_id, (
         SELECT count(*) FROM events e WHERE e.month = v.month AND e.evaluation_id = v.evaluation_id
     ) AS events
     FROM evaluations v
-    WHERE v.batch_id = %s
+    WHERE v.batch_id = %(batch)s
+), folded AS (
+    SELECT evaluation_id, events FROM scoreline_rebuild.evaluations
+    UNION ALL
+    SELECT evaluation_id, events FROM scoreline_rebuild.cleared
 )
 SELECT c.evaluation_id
 FROM counted c
-LEFT JOIN scoreline_rebuild.evaluations r ON r.evaluation_id = c.evaluation_id
-WHERE r.events IS DISTINCT FROM c.events
+LEFT JOIN folded f ON f.evaluation_id = c.evaluation_id
+WHERE f.events IS DISTINCT FROM c.events
+UNION
+SELECT r.evaluation_id
+FROM scoreline_rebuild.cleared r
+LEFT JOIN evaluations v ON v.evaluation_id = r.evaluation_id
+LEFT JOIN scorecards s ON s.evaluation_id = r.evaluation_id
+WHERE v.evaluation_id IS NULL
+   OR r.completed IS DISTINCT FROM (s.evaluation_id IS NOT NULL)
+   OR age(v.xmin) <= age(%(began)s::xid)
+   OR age(s.xmin) <= age(%(began)s::xid)
 ORDER BY 1;
 
 -- name: lock_rebuilt
@@ -95,7 +136,8 @@ WHERE (v.batch_id, v.month, v.shard, v.attempt, v.sequence, v.state, v.owner, v.
 -- Deletes the scorecards of a batch that the shadow does not have.
 DELETE FROM scorecards s
 WHERE s.batch_id = %s
-  AND NOT EXISTS (SELECT FROM scoreline_rebuild.scorecards r WHERE r.evaluation_id = s.evaluation_id);
+  AND NOT EXISTS (SELECT FROM scoreline_rebuild.scorecards r WHERE r.evaluation_id = s.evaluation_id)
+  AND NOT EXISTS (SELECT FROM scoreline_rebuild.cleared r WHERE r.evaluation_id = s.evaluation_id);
 
 -- name: swap_scorecards
 -- Upserts the scorecards that differ.
@@ -117,17 +159,26 @@ WHERE (s.batch_id, s.attempt, s.status, s.verdict, s.score, s.scores::text, s.to
 -- Deletes the counters of a batch's shards that the shadow does not have.
 DELETE FROM batch_progress p
 WHERE p.batch_id = %s
-  AND NOT EXISTS (SELECT FROM scoreline_rebuild.evaluations r WHERE r.shard = p.shard);
+  AND NOT EXISTS (SELECT FROM scoreline_rebuild.evaluations r WHERE r.shard = p.shard)
+  AND NOT EXISTS (SELECT FROM scoreline_rebuild.cleared r WHERE r.shard = p.shard);
 
 -- name: swap_progress
 -- Upserts the counters that differ, summed from the shadow.
-WITH recount AS (
+WITH shares AS (
+    SELECT batch_id, shard, total, completed, passed, failed, timed_out, cancelled, retried, bridges, scored,
+           score_sum, tokens, cost_usd
+    FROM scoreline_rebuild.evaluations
+    UNION ALL
+    SELECT %s, shard, 1, completed::int, passed::int, 0, 0, 0, 0, 0, (score IS NOT NULL)::int, coalesce(score, 0),
+           tokens, cost_usd
+    FROM scoreline_rebuild.cleared
+), recount AS (
     SELECT batch_id, shard, sum(total)::bigint AS total, sum(completed)::bigint AS completed,
            sum(passed)::bigint AS passed, sum(failed)::bigint AS failed, sum(timed_out)::bigint AS timed_out,
            sum(cancelled)::bigint AS cancelled, sum(retried)::bigint AS retried,
            sum(bridges)::bigint AS bridged, sum(scored)::bigint AS scored, sum(score_sum) AS score_sum,
            sum(tokens)::bigint AS tokens, sum(cost_usd) AS cost_usd
-    FROM scoreline_rebuild.evaluations
+    FROM shares
     GROUP BY batch_id, shard
 )
 INSERT INTO batch_progress AS p

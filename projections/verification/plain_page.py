@@ -29,14 +29,15 @@ _EVALUATION, _SCORECARD = 9, 22
 class PlainPage:
     """The cleared evaluations of a page."""
 
-    cleared: set[str] = field(default_factory=set)
+    cleared: dict[str, tuple[int, PlainResult]] = field(default_factory=dict)
+    """Shard and result of each."""
     events: int = 0
     open: int = 0
     recount: defaultdict[int, Progress] = field(default_factory=lambda: defaultdict(Progress))
 
     def take(self, evaluation_id: str, shard: int, folded: PlainResult) -> None:
         """Count a cleared evaluation."""
-        self.cleared.add(evaluation_id)
+        self.cleared[evaluation_id] = shard, folded
         self.events += folded.events
         self.open += folded.card is None
         add_share(self.recount[shard], folded)

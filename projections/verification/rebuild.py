@@ -15,12 +15,15 @@ from typing import Any, NamedTuple
 
 from projections.database.connection import Connection, one_snapshot
 from projections.folds.change import QuarantineRow
+from projections.folds.plain_fold import PlainResult
 from projections.folds.progress import counters_of
 from projections.folds.refold import RefoldResult
+from projections.folds.scorecard import exact
 from projections.sql import query
 from projections.store.postgres import insert_quarantined
-from projections.verification.page_workers import PageJob, over_pages
+from projections.verification.page_workers import IN_UTC, PageJob, over_pages
 from projections.verification.pages import PAGE, BatchExtent, read_batch, read_page
+from projections.verification.plain_page import clear_plain
 from projections.verification.verify import expected_row, is_of, lacks_its_log, retrace_in, wrong_month
 
 LOCK = "scoreline.rebuild"
@@ -33,6 +36,7 @@ CARD_TYPES = (
     *("text", "text", "int4", "text", "text", "float8", "bytea", "int8", "numeric", "float8", "int8"),
     *("bytea", "bool", "timestamptz"),
 )
+CLEARED_TYPES = ("text", "int2", "int4", "bool", "bool", "numeric", "int8", "numeric")
 """Wire types of the COPYs; json travels as the plain bytes of its text."""
 
 
@@ -128,10 +132,13 @@ class _Builder:
         self._batch = batch
         self._shards = shards
         self._unlisted: dict[str, QuarantineRow] = {}
+        self._began = ""
+        """The oldest transaction whose writes may be missing from what was compared."""
 
     async def build(self, on_page: Callable[[int], None], *, processes: int) -> None:
         """Fold one snapshot of the database into the shadow."""
         async with one_snapshot(self._conn):
+            self._began = await self._oldest_transaction()
             pages = over_pages(self._conn, self._batch, fold_page, shards=self._shards, processes=processes)
             async with aclosing(pages):
                 async for job, folded in pages:
@@ -151,11 +158,13 @@ class _Builder:
             rebuilt.scorecard_rows = await self._changed("swap_scorecards_away", batch_id)
             rebuilt.scorecard_rows += await self._changed("swap_scorecards")
             rebuilt.counter_rows = await self._changed("swap_progress_away", batch_id)
-            rebuilt.counter_rows += await self._changed("swap_progress")
+            rebuilt.counter_rows += await self._changed("swap_progress", batch_id)
             rebuilt.quarantine_rows = await insert_quarantined(self._conn, list(self._unlisted.values()))
 
     async def _catch_up(self) -> None:
-        rows = await self._conn.execute(query("rebuild_outdated"), [self._batch.batch_id])
+        values = {"batch": self._batch.batch_id, "began": self._began}
+        self._began = await self._oldest_transaction()
+        rows = await self._conn.execute(query("rebuild_outdated"), values)
         outdated = [key for (key,) in await rows.fetchall()]
         self.rebuilt.folded_again += len(outdated)
         for first in range(0, len(outdated), PAGE):
@@ -167,6 +176,10 @@ class _Builder:
         if folded.broken:
             raise BrokenLog(*folded.broken)
         self._unlisted |= {bad.id: bad for bad in folded.unlisted}
+
+    async def _oldest_transaction(self) -> str:
+        [(transaction,)] = await (await self._conn.execute(query("rebuild_began"))).fetchall()
+        return str(transaction)
 
     async def _folded(self) -> tuple[int, int]:
         [(evaluations, events)] = await (await self._conn.execute(query("rebuild_counted"))).fetchall()
@@ -186,8 +199,21 @@ class FoldedPage(NamedTuple):
 
 
 async def fold_page(conn: Connection, job: PageJob) -> FoldedPage:
-    """Fold some evaluations and write them into the shadow."""
-    page = await read_page(conn, job.batch.month, job.ids)
+    """Fold some evaluations and write them into the shadow: briefly those whose rows need no correction."""
+    await conn.execute(IN_UTC)
+    plain = await clear_plain(conn, job.batch, job.ids, shards=job.shards)
+    await _copy(
+        conn,
+        "copy_cleared",
+        CLEARED_TYPES,
+        [_cleared_row(key, *each) for key, each in plain.cleared.items()],
+    )
+    others = [key for key in job.ids if key not in plain.cleared]
+    return await _fold_others(conn, job, others) if others else FoldedPage([])
+
+
+async def _fold_others(conn: Connection, job: PageJob, ids: Sequence[str]) -> FoldedPage:
+    page = await read_page(conn, job.batch.month, ids)
     for key in page.ids:
         if lost := lacks_its_log(page, key):
             return FoldedPage([], (key, lost))
@@ -212,3 +238,15 @@ async def _copy(conn: Connection, name: str, types: Sequence[str], rows: Sequenc
 
 def _shadow_row(retraced: RefoldResult, events: int) -> tuple[Any, ...]:
     return (*expected_row(retraced), retraced.change.head, events, *counters_of(retraced.progress))
+
+
+def _cleared_row(key: str, shard: int, folded: PlainResult) -> tuple[Any, ...]:
+    """Lay out what an evaluation adds to the counters."""
+    if folded.card is None:
+        return (key, shard, folded.events, False, False, None, folded.tokens, folded.cost_usd)
+    verdict, score, *_ = folded.card
+    exact_score = None if score is None else exact(score)
+    return (
+        *(key, shard, folded.events, True, verdict == "passed"),
+        *(exact_score, folded.tokens, folded.cost_usd),
+    )

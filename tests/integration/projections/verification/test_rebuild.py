@@ -136,3 +136,22 @@ async def test_an_interrupted_rebuild_changes_nothing_and_the_next_one_succeeds(
     await here.rebuild()
     assert await here.differences() == []
     assert await here.ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'scoreline_rebuild'") == [(0,)]
+
+
+async def test_a_row_altered_during_a_rebuild_is_corrected(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that was right when it was compared, and got no event since."""
+    await here.store(*map(life, range(4)))
+    before, build = await here.dump(), rebuilding._Builder.build
+
+    async def build_while_rows_change(builder: Any, *args: Any, **options: Any) -> None:
+        await build(builder, *args, **options)
+        await here.alter("UPDATE scorecards SET score = 0.5 WHERE evaluation_id = 'evaluation-1'")
+        await here.alter("UPDATE evaluations SET owner = 'x' WHERE evaluation_id = 'evaluation-2'")
+        await here.alter("DELETE FROM scorecards WHERE evaluation_id = 'evaluation-3'")
+
+    monkeypatch.setattr(rebuilding._Builder, "build", build_while_rows_change)
+    rebuilt = await here.rebuild()
+    assert (rebuilt.evaluation_rows, rebuilt.scorecard_rows) == (1, 2)
+    assert await here.dump() == before
