@@ -10,6 +10,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from time import monotonic
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool
@@ -101,6 +102,8 @@ def _queues(site: CoordinatorConfig, log: RedisEventLog) -> Queues:
     return open_queues(choose(site.queue_backend, fleet=True), log.redis)
 
 
+SHORTEST_CYCLE = 0.02
+"""Seconds between two cycles of a coordinator that was just elected."""
 LONGEST_BACKOFF = 0.5
 """The longest delay in seconds between two tries while a server is unavailable."""
 
@@ -133,12 +136,18 @@ async def _lead_while_possible(
         await coordinator.synchronize()
         logger.info("elected leader", extra={"coordinator": coordinator.settings.name})
         async with _provider_batches(coordinator, stop), _observed(observer):
+            elected = monotonic()
             while not stop.is_set():
                 await coordinator.run_cycle()
                 observer.view.dependencies.reached(REDIS, POSTGRES)
                 backoff.succeeded()
-                await _pause(stop, coordinator.settings.cycle_interval.total_seconds())
+                await _pause(stop, cycle_interval(coordinator.settings, led=monotonic() - elected))
                 await check_held()
+
+
+def cycle_interval(settings: CoordinatorSettings, *, led: float) -> float:
+    """Return a tenth of the time as leader: the coordinator of a short local run ends its batch at once."""
+    return min(settings.cycle_interval.total_seconds(), max(SHORTEST_CYCLE, led / 10))
 
 
 @asynccontextmanager

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from scoreline.local.fork_server_launch import LaunchedServer
     from scoreline.local.run import Placement
 
 Batch = Annotated[str, typer.Argument(metavar="BATCH", help="Batch id.", show_default=False)]
@@ -163,7 +166,17 @@ class RunOptions:
         bool, typer.Option("--json", help="Standard output carries one JSON object, and nothing else.")
     ] = False
 
-    def placement(self, *, checks: bool = True) -> "Placement":
+    @property
+    def launched(self) -> "AbstractContextManager[LaunchedServer | None]":
+        """Lend the fork server of the processes that this command will start, which imports from now on."""
+        import os
+
+        from scoreline.local.fork_server_launch import launched
+
+        is_elsewhere = self.detach or (self.distributed and not self.workers)
+        return launched(os.environ, wanted=not is_elsewhere)
+
+    def placement(self, launched: "LaunchedServer | None" = None, *, checks: bool = True) -> "Placement":
         """Return where the batch runs."""
         from scoreline.local.run import Placement
 
@@ -176,4 +189,5 @@ class RunOptions:
             verbose=self.verbose,
             checks=checks,
             outputs=tuple(self.output or ()),
+            launched=launched,
         )

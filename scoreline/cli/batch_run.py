@@ -44,16 +44,18 @@ def run(
     watch: Annotated[bool, typer.Option("--watch", help="Show progress to the end (the default).")] = False,
 ) -> None:
     """Run a batch: every case, with every prompt and target, scored."""
-    from scoreline.local.run import run_batch
-
     if watch and options.detach:
         raise typer.BadParameter("--watch stays until the end, --detach returns at once")
     flags = batch.flags() | {
         "batch_api": provider_batches.value(),
         "min_pass_rate": options.min_pass_rate,
     }
-    placement = options.placement(checks=preflight)
-    raise typer.Exit(run_batch(batch.config, flags, placement, as_json=options.as_json))
+    with options.launched as launched:
+        from scoreline.local.run import run_batch
+
+        placement = options.placement(launched, checks=preflight)
+        code = run_batch(batch.config, flags, placement, as_json=options.as_json)
+    raise typer.Exit(code)
 
 
 @filled
@@ -66,30 +68,32 @@ def resume(
     max_tokens: MaxTokens = None,
 ) -> None:
     """Resume a batch that is paused, or whose command was interrupted."""
-    from scoreline.local.run import resume_batch
-    from scoreline.reports.budgets import read_budget
+    with options.launched as launched:
+        from scoreline.local.run import resume_batch
+        from scoreline.reports.budgets import read_budget
 
-    code = resume_batch(
-        batch,
-        options.placement(),
-        as_json=options.as_json,
-        min_pass_rate=options.min_pass_rate,
-        budget=read_budget(max_cost=max_cost, max_tokens=max_tokens),
-        batch_api=provider_batches.value(),
-    )
+        code = resume_batch(
+            batch,
+            options.placement(launched),
+            as_json=options.as_json,
+            min_pass_rate=options.min_pass_rate,
+            budget=read_budget(max_cost=max_cost, max_tokens=max_tokens),
+            batch_api=provider_batches.value(),
+        )
     raise typer.Exit(code)
 
 
 @filled
 def retry(batch: Batch, *, only: Only = None, options: RunOptions) -> None:
     """Retry dead letters: evaluations that failed or timed out, all or a selection."""
-    from scoreline.local.run import retry_batch
+    with options.launched as launched:
+        from scoreline.local.run import retry_batch
 
-    code = retry_batch(
-        batch,
-        only or (),
-        options.placement(),
-        as_json=options.as_json,
-        min_pass_rate=options.min_pass_rate,
-    )
+        code = retry_batch(
+            batch,
+            only or (),
+            options.placement(launched),
+            as_json=options.as_json,
+            min_pass_rate=options.min_pass_rate,
+        )
     raise typer.Exit(code)

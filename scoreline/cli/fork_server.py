@@ -146,11 +146,12 @@ def set_command_line(words: Sequence[str]) -> None:
 def main() -> None:
     """Import the services, serve, and in a child run its command."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()  # what is imported is no garbage
     for module in SERVICES:
         importlib.import_module(module)
     build()
-    gc.collect()
     gc.freeze()  # so that no collection in a child copies the pages of what is shared
+    gc.enable()
     argv = serve(socket.socket(fileno=int(sys.argv[1])))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["scoreline", *argv]

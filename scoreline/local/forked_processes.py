@@ -5,24 +5,16 @@ import json
 import os
 import signal
 import socket
-import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from subprocess import TimeoutExpired
 from typing import Any
 
-SERVER = "scoreline.cli.fork_server"
-"""The server's module; importing it here would import all services."""
-COMMAND_LINE_ROOM = "-" * 2_048
-"""The server's last argument: room for the command lines of its children."""
+from scoreline.local.fork_server_launch import LaunchedServer
+
 _ENDED_WITH_SERVER = -signal.SIGKILL
 """How a child ends when the server dies: see PR_SET_PDEATHSIG there."""
-
-
-def can_fork(environ: Mapping[str, str]) -> bool:
-    """Whether services can be forked: on Linux, where no library is to be loaded at their start."""
-    return hasattr(os, "pidfd_open") and not any(name.startswith("LD_") for name in environ)
 
 
 @dataclass(slots=True)
@@ -75,9 +67,9 @@ class _Starting:
 class ForkServer:
     """One fork server and the processes it has started."""
 
-    def __init__(self, process: asyncio.subprocess.Process, connection: socket.socket) -> None:
-        self._process = process
-        self._connection = connection
+    def __init__(self, launched: LaunchedServer) -> None:
+        self._process = launched.process
+        self._connection = launched.connection
         self._starting = deque[_Starting]()
         self._running: dict[int, ForkedProcess] = {}
         self.is_lost = False
@@ -89,22 +81,11 @@ class ForkServer:
         return self._process.pid
 
     @classmethod
-    async def started(cls, environ: Mapping[str, str], log_to: int) -> "ForkServer":
-        """Start a server; it imports while its first requests wait in the socket."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", SERVER, str(theirs.fileno()), COMMAND_LINE_ROOM),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log_to,
-                stderr=log_to,
-                env=dict(environ),
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        ours.settimeout(0)
-        server = cls(process, ours)
-        asyncio.get_running_loop().add_reader(ours, server._receive)
+    def following(cls, launched: LaunchedServer) -> "ForkServer":
+        """Follow a server in this event loop; it may import still, and its first requests wait."""
+        server = cls(launched.take())
+        launched.connection.settimeout(0)
+        asyncio.get_running_loop().add_reader(launched.connection, server._receive)
         return server
 
     async def start(
@@ -129,11 +110,11 @@ class ForkServer:
     async def stop(self) -> None:
         """End the server, whose children have ended."""
         self._lose()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), 5)
-        if self._process.returncode is None:
+        try:
+            await asyncio.to_thread(self._process.wait, 5)
+        except TimeoutExpired:
             self._process.kill()
-            await self._process.wait()
+            self._process.wait()
 
     def _receive(self) -> None:
         try:

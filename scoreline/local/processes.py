@@ -20,7 +20,8 @@ from typing import IO
 
 from eventlog.backoff import Backoff
 from eventlog.tasks import end
-from scoreline.local.forked_processes import ForkedProcess, ForkServer, can_fork
+from scoreline.local.fork_server_launch import LaunchedServer, can_fork, launch
+from scoreline.local.forked_processes import ForkedProcess, ForkServer
 from scoreline.local.readiness import READY_FD, UNAVAILABLE
 
 logger = logging.getLogger(__name__)
@@ -73,6 +74,8 @@ class ProcessManager:
     """Called instead of one more start of a child that can't start; None: it is started for ever."""
     forks: bool = False
     """Whether commands of ours are forks of one process that has imported them, where that is possible."""
+    launched: LaunchedServer | None = None
+    """The first fork server, if it was launched before."""
     children: list[Child] = field(default_factory=list)
     _fork_server: "asyncio.Task[ForkServer] | None" = None
     _keepers: list[asyncio.Task[None]] = field(default_factory=list)
@@ -149,13 +152,17 @@ class ProcessManager:
     async def fork_server(self) -> ForkServer:
         """Return the fork server, started at the first call and again after its death."""
         starting = self._fork_server
-        if starting is None or (starting.done() and starting.result().is_lost):
-            starting = self._fork_server = asyncio.create_task(self._started_fork_server())
+        lost = starting.result() if starting and starting.done() and starting.result().is_lost else None
+        if starting is None or lost:
+            starting = self._fork_server = asyncio.create_task(self._started_fork_server(lost))
         return await asyncio.shield(starting)
 
-    async def _started_fork_server(self) -> ForkServer:
+    async def _started_fork_server(self, lost: ForkServer | None) -> ForkServer:
+        if lost:
+            await lost.stop()
+        launched, self.launched = self.launched, None
         with _descriptor(self.log_to) as log:
-            return await ForkServer.started(self.environ, log)
+            return ForkServer.following(launched or launch(self.environ, log))
 
     async def stop(self) -> None:
         """Ask every child to finish, and end those that do not."""
@@ -189,16 +196,17 @@ class ProcessManager:
 
 
 @asynccontextmanager
-async def process_manager(
+async def process_manager(  # noqa: PLR0913 - what a manager has
     environ: Mapping[str, str],
     *,
     log_to: IO[bytes] | int = DEVNULL,
     on_restart: Callable[[Child], None] | None = None,
     on_failure: Callable[[Child], None] | None = None,
     forks: bool = False,
+    launched: LaunchedServer | None = None,
 ) -> AsyncIterator[ProcessManager]:
     """Manage children for as long as the block lasts."""
-    manager = ProcessManager(environ, log_to, on_restart, on_failure, forks)
+    manager = ProcessManager(environ, log_to, on_restart, on_failure, forks, launched)
     try:
         yield manager
     finally:

@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -22,6 +22,7 @@ from scoreline.command_error import CommandError
 from scoreline.formatting import counted
 from scoreline.invocation import batch_command
 from scoreline.local.fleet import Fleet
+from scoreline.local.fork_server_launch import LaunchedServer
 from scoreline.local.interruption import InterruptedRun, Interruption
 from scoreline.local.process_log import log_of
 from scoreline.local.processes import service_argv
@@ -66,6 +67,8 @@ class Placement:
     """Whether a batch is checked before anything starts."""
     outputs: tuple[Path, ...] = ()
     """Exports to write at the end."""
+    launched: LaunchedServer | None = field(default=None, compare=False)
+    """The fork server of the processes that are started here, if it was launched before."""
 
     def settings(self) -> Settings:
         """Read the settings, and check that they fit."""
@@ -134,7 +137,9 @@ def run_batch(
         if not plan.spec.evaluators:
             console.print(NOT_JUDGED, markup=False, soft_wrap=True)
         fleet = placement.fleet(batch_id, settings, run_id, plan.spec.requires, pending=total)
-        wanted = RunRequest(batch_id, fleet, as_json, plan.min_pass_rate, outputs)
+        wanted = RunRequest(
+            batch_id, fleet, as_json, plan.min_pass_rate, outputs, launched=placement.launched
+        )
         return _go_on(wanted, placement, servers, settings, console, interruption)
 
 
@@ -175,7 +180,14 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
         batch = asyncio.run(_ask_to_resume(batch_id, budget or BudgetChange(), servers, settings, run_id))
         pending = batch.progress.pending
         fleet = placement.fleet(batch_id, settings, run_id, requires_of(batch), pending=pending)
-        wanted = RunRequest(batch_id, fleet, as_json, min_pass_rate, read_outputs(placement.outputs))
+        wanted = RunRequest(
+            batch_id,
+            fleet,
+            as_json,
+            min_pass_rate,
+            read_outputs(placement.outputs),
+            launched=placement.launched,
+        )
         return _go_on(wanted, placement, servers, settings, console, interruption)
 
 
@@ -199,7 +211,14 @@ def retry_batch(
         many = counted(reopened, "evaluation is", "evaluations are")
         console.print(f"{batch_id}: {many} tried again", markup=False, highlight=False)
         fleet = placement.fleet(batch_id, settings, run_id, requires_of(batch), pending=reopened)
-        wanted = RunRequest(batch_id, fleet, as_json, min_pass_rate, read_outputs(placement.outputs))
+        wanted = RunRequest(
+            batch_id,
+            fleet,
+            as_json,
+            min_pass_rate,
+            read_outputs(placement.outputs),
+            launched=placement.launched,
+        )
         return _go_on(wanted, placement, servers, settings, console, interruption)
 
 

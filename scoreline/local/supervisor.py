@@ -24,6 +24,7 @@ from scoreline.formatting import printable
 from scoreline.invocation import batch_command
 from scoreline.local import fleet as fleets
 from scoreline.local.dead_executors import is_gone, report_dead
+from scoreline.local.fork_server_launch import LaunchedServer
 from scoreline.local.interruption import Interruption
 from scoreline.local.process_log import last_error, log_of
 from scoreline.local.processes import START_ATTEMPTS, Child, ProcessManager, process_manager
@@ -58,6 +59,8 @@ DRAIN = 15.0
 """Seconds that executors of a local fleet get to finish their claimed tasks."""
 STARTING = 15.0
 """Seconds after which missing executors are reported."""
+SHORTEST_POLL = 0.02
+"""Seconds between two looks at a batch that has just begun."""
 ABANDONED = 2.0
 """Seconds that a cancelled query gets to end."""
 
@@ -77,6 +80,8 @@ class RunRequest:
     outputs: tuple[Output, ...] = ()
     """Exports to write at the end, whatever the outcome."""
     beside: Beside | None = None
+    launched: LaunchedServer | None = None
+    """The fork server of the fleet's processes, if it was launched before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,8 @@ class BatchSupervisor:
         self.stop: Stop | None = None
         self._is_over = False
         self._stopping = asyncio.Event()
-        self._began_by = monotonic() + STARTING
+        self._began = monotonic()
+        self._began_by = self._began + STARTING
         self._tasks: set[asyncio.Task[None]] = set()
         self._manager: ProcessManager | None = None
 
@@ -186,6 +192,7 @@ class BatchSupervisor:
             on_restart=self._restarted,
             on_failure=self._could_not_start,
             forks=True,
+            launched=self.wanted.launched,
         )
 
     # -- what ends a run before its batch is over
@@ -297,7 +304,7 @@ class BatchSupervisor:
                     return
                 if self._run_id and view.snapshot.run_id != self._run_id:
                     self._stop(Stop("served by another command", ExitCode.STOPPED, pauses=False))
-                await self._unless_stopped(asyncio.sleep(POLL_INTERVAL))
+                await self._unless_stopped(asyncio.sleep(poll_interval(monotonic() - self._began)))
 
     async def _unless_stopped(self, step: Awaitable[Result]) -> Result | None:
         """Wait for one step; None as soon as the run must stop, whatever becomes of the step."""
@@ -349,6 +356,11 @@ class BatchSupervisor:
             rate = batch_pass_rate(view.snapshot).words() or "nothing"
             self._print(f"{rate} of all evaluations, below --min-pass-rate {gate:.1%}")
         return code
+
+
+def poll_interval(elapsed: float) -> float:
+    """Return a fifth of the time since the start: the end of a short batch is seen at once."""
+    return min(POLL_INTERVAL, max(SHORTEST_POLL, elapsed / 5))
 
 
 def _outcome_words(batch_id: str, stop: Stop, outcome: PauseOutcome | None) -> str:

@@ -273,7 +273,7 @@ async def test_a_process_that_cannot_start_stops_the_run(folder: Folder) -> None
     assert (ran.code, ran.document["status"], ran.document["reason"]) == (1, "paused", reason), ran.stderr
     assert f"error: {reason}. Its log: {log}" in ran.stderr
     assert ran.stderr.count("executor 0 ended (code 1): started again") == 2
-    assert log.read_text().count("SystemExit: ImportError") == 4  # the fork server's, and three more
+    assert log.read_text().count("SystemExit: ImportError") == 3
     status = await folder.run("batch", "status", batch_id)
     assert f"scoreline batch resume {batch_id}" in status.stdout
 

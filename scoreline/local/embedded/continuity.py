@@ -9,10 +9,8 @@ After any other end there is no file, and every epoch changes; so it does where 
 """
 
 from pathlib import Path
-from typing import Any, cast
 
-from redis import Redis
-from redis.exceptions import RedisError
+from scoreline.local.embedded.valkey_client import ValkeyClient, ValkeyError
 
 RUN_ID_LENGTH = 12
 """Characters of the run id that `append.lua` puts into an epoch."""
@@ -35,23 +33,22 @@ class EpochContinuity:
     def server_started(self, url: str) -> None:
         """Bind the epochs to the running server, if the one before it was stopped cleanly."""
         try:
-            with Redis.from_url(url, socket_timeout=5) as redis:
-                run_id = str(cast("dict[str, Any]", redis.info("server"))["run_id"])[:RUN_ID_LENGTH]
+            with ValkeyClient(url) as client:
+                run_id = client.run_id()[:RUN_ID_LENGTH]
                 if run_id != self._run_id:
-                    self._bind(redis, run_id)
-        except (RedisError, OSError):
+                    self._bind(client, run_id)
+        except (ValkeyError, OSError):
             return  # the server is gone again: the guardian notices, and its epochs change
 
-    def _bind(self, redis: "Redis", run_id: str) -> None:
+    def _bind(self, client: ValkeyClient, run_id: str) -> None:
         self._run_id = run_id
         last = self._record.read_text().partition("\n")[0] if self._record.exists() else ""
         self._record.unlink(missing_ok=True)  # first: it holds for one start only
         if not last:
             return
-        for key in redis.scan_iter(_EPOCH_KEYS):
-            value = cast("bytes | None", redis.get(key))
-            if value:
-                redis.set(key, bound(value.decode(), last=last, run_id=run_id))
+        for key in client.keys(_EPOCH_KEYS):
+            if value := client.call(b"GET", key):
+                client.call(b"SET", key, bound(value.decode(), last=last, run_id=run_id).encode())
 
     def server_stopped(self, exit_code: int | None) -> None:
         """Leave the run id behind if the server ended cleanly."""

@@ -3,6 +3,8 @@
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 from pathlib import Path
 from urllib.parse import quote
@@ -30,6 +32,9 @@ _INITDB = (
     *("--locale", "C", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"),
     *("--no-instructions", "--no-sync"),
 )
+_PARAMETERS = b"user\0postgres\0database\0scoreline\0\0"
+_LOGIN = struct.pack(">II", 8 + len(_PARAMETERS), 196_608) + _PARAMETERS
+"""The StartupMessage of version 3.0 of PostgreSQL's protocol."""
 _QUICKLY = ("-c", "exit_on_error=on", "-c", "fsync=off", "-c", "log_checkpoints=off")
 
 
@@ -48,7 +53,7 @@ def postgres(home: Path, sockets: Path) -> ServerSpec:
         command=[*_as_ordinary_user(), str(programs / "postgres"), "-D", str(data), *options],
         stop_signal=signal.SIGINT,
         prepare=lambda runner: _prepare(runner, programs, sockets),
-        answers=lambda: _answers(programs, sockets),
+        answers=lambda: _answers(sockets / f".s.PGSQL.{_PORT}"),
     )
 
 
@@ -109,8 +114,13 @@ def _require_same_version(data: Path, programs: Path) -> None:
         )
 
 
-def _answers(programs: Path, sockets: Path) -> bool:
-    place = ["--host", str(sockets), "--port", str(_PORT)]
-    login = ["--username", "postgres", "--dbname", "scoreline"]
-    command = [str(programs / "pg_isready"), "--quiet", *place, *login]
-    return subprocess.run(command, check=False).returncode == 0  # noqa: S603 - our wheel's binary
+def _answers(address: Path) -> bool:
+    """Whether a login is accepted: an authentication request, and not the error of a server that starts."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(1)
+            connection.connect(str(address))
+            connection.sendall(_LOGIN)
+            return connection.recv(1) == b"R"
+    except OSError:
+        return False

@@ -1,16 +1,20 @@
 """Coordinator processes on real servers: one leads, and a standby takes over."""
 
 import asyncio
+from datetime import timedelta
 
-from coordinator import app
+from coordinator import app, telemetry
+from coordinator.app import cycle_interval
 from coordinator.metrics import GAUGES
+from coordinator.settings import CoordinatorSettings
 from eventlog.log import LogUnavailable
 from tests.integration.coordinator.coordinating import house, observer_of
 from tests.waiting import until
 
 
-async def test_only_the_leader_exports_gauges_of_batches(redis_url, postgres_url):
+async def test_only_the_leader_exports_gauges_of_batches(redis_url, postgres_url, monkeypatch):
     """The standby reports itself as one until the leader is gone, which then exports nothing."""
+    monkeypatch.setattr(telemetry, "is_wired", lambda: True)
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 1)
         stops, observers = [asyncio.Event(), asyncio.Event()], [observer_of(here), observer_of(here)]
@@ -59,3 +63,9 @@ async def test_each_outage_of_a_leader_and_its_end_are_logged_once(
     logged = [(record.message, getattr(record, "error", None)) for record in caplog.records]
     down, up = "Redis or Postgres unavailable: retrying", ("Redis or Postgres available again", None)
     assert logged == [(down, "a"), up, (down, "b"), up]
+
+
+def test_cycles_follow_each_other_quickly_after_an_election() -> None:
+    """A local run elects its coordinator for one batch, which may take less than a usual interval."""
+    settings = CoordinatorSettings(cycle_interval=timedelta(milliseconds=250))
+    assert [cycle_interval(settings, led=led) for led in (0.0, 1.0, 2.5, 60.0)] == [0.02, 0.1, 0.25, 0.25]

@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from scoreline.local.forked_processes import can_fork
+from scoreline.local.fork_server_launch import launched
 from scoreline.local.processes import ProcessManager, process_manager, service_argv
 from tests.processes import command_line, is_running
 from tests.waiting import until
@@ -40,7 +40,13 @@ async def test_services_die_with_the_fork_server_and_are_started_again(tmp_path:
             await until(lambda: "provider-sim" in command_line(again), 60)
 
 
-def test_a_library_that_is_loaded_at_the_start_of_a_process_needs_a_process_of_its_own() -> None:
-    """The loader reads LD_PRELOAD when a program is executed, never at a fork."""
-    assert can_fork({"PATH": "/bin"})
-    assert not can_fork({"LD_PRELOAD": "/lib/faketime.so"})
+async def test_services_are_forks_of_a_server_that_was_launched_before(tmp_path: Path) -> None:
+    """The manager uses it, and ends it."""
+    log = tmp_path / "log"
+    with log.open("ab") as log_to, launched(os.environ, wanted=True) as server:
+        assert server
+        async with process_manager(os.environ, log_to=log_to, forks=True, launched=server) as manager:
+            manager.keep("service", SERVICE)
+            await until(lambda: is_listening(log), 60)
+            assert await fork_server_pid(manager) == server.process.pid
+    assert server.process.returncode == 0

@@ -14,7 +14,7 @@ from rich.console import Console
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import Interruption
 from scoreline.local.processes import Child, ProcessManager
-from scoreline.local.supervisor import BatchSupervisor, RunRequest
+from scoreline.local.supervisor import BatchSupervisor, RunRequest, poll_interval
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from taskqueue.executor_registry import ExecutorInstance
@@ -97,3 +97,14 @@ async def test_background_tasks_end_with_the_fleet(redis_url: str, tmp_path: Pat
             await until(begun.is_set)
             assert not ended.is_set()
     assert ended.is_set()
+
+
+def test_a_batch_is_polled_often_at_first_and_once_a_second_in_the_end() -> None:
+    """A short batch ends a fifth of its time later at most; a long one costs few reads."""
+    assert [poll_interval(elapsed) for elapsed in (0.0, 0.5, 2.5, 5.0, 3_600.0)] == [
+        0.02,
+        0.1,
+        0.5,
+        1.0,
+        1.0,
+    ]
