@@ -51,7 +51,7 @@ async def test_a_budget_holds_with_64_slots_judges_retries_and_a_kill(
     """The provider bills at most 5 % more; every screen has one figure; a larger budget lets it go on."""
     folder.cases(600)
     folder.write("paid.yaml", PAID)
-    run = ("batch", "run", "-c", "paid.yaml", "--workers", "4", "--concurrency", "16", "--json")
+    run = ("batch", "run", "-c", "paid.yaml", "--workers", "2", "--concurrency", "32", "--json")
     async with folder.started(*run) as running:
         await until(lambda: folder.ended() >= 10, TIMEOUT)
         running.kill_child("worker", "start")

@@ -114,18 +114,36 @@ async def test_the_newest_of_two_resumes_serves_the_batch(folder: Folder) -> Non
     await until(lambda: gone(family), 60)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_pauses_the_batch_and_ends_every_process(
     folder: Folder, number: signal.Signals
 ) -> None:
+    """As Ctrl-C does: with 130, the signal's name on record, and no process left."""
+    await paused_by(number, folder)
+
+
+async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(folder: Folder) -> None:
     """The reason is on record, status shows how to go on, and the next run calls its target no more."""
+    batch_id = await paused_by(signal.SIGINT, folder)
+    calls = len(folder.calls)
+    beside = await folder.run("batch", "run", "--mode", "simulated", "--limit", "50", "--workers", "2")
+    assert (beside.code, len(folder.calls)) == (0, calls), beside.stderr
+    status = await folder.run("batch", "status", batch_id)
+    hint = f"To continue: scoreline batch resume {batch_id}"
+    assert f"Paused: interrupted by SIGINT. {hint}" in status.stdout
+    resumed = await folder.run("batch", "resume", batch_id, "--workers", "1", "--json", WHO="A")
+    assert (resumed.code, resumed.document["passed"]) == (0, 60), resumed.stderr
+
+
+async def paused_by(number: signal.Signals, folder: Folder) -> str:
+    """Send a signal to a run after some calls; returns the batch, which must be paused with the reason."""
     target = ("--target", "python:app:who", "--evaluator", "exact", "--concurrency", "1")
     async with folder.started(*RUN, *target, WHO="A") as running:
         await until(lambda: len(folder.calls) >= 3, TIMEOUT)
         family = running.family()
         running.process.send_signal(number)
         stopped = await running.end()
-    batch_id, reason = stopped.document["batch_id"], f"interrupted by {number.name}"
+    batch_id, reason = str(stopped.document["batch_id"]), f"interrupted by {number.name}"
     assert (stopped.code, stopped.document["status"], stopped.document["reason"]) == (130, "paused", reason)
     assert f"{reason}: pausing {batch_id}" in stopped.stderr
     assert f"No process is left running. To continue: scoreline batch resume {batch_id}" in stopped.stderr
@@ -133,14 +151,8 @@ async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
     assert f"{batch_id} is paused: {reason}; {count}. " in stopped.stderr, stopped.stderr
     assert (stopped.document["ended"], stopped.document["total"]) == (folder.ended(), 60)
     await until(lambda: gone(family), 60)
-    calls = len(folder.calls)
-    assert calls < 60
-    beside = await folder.run("batch", "run", "--mode", "simulated", "--limit", "50", "--workers", "2")
-    assert (beside.code, len(folder.calls)) == (0, calls), beside.stderr
-    status = await folder.run("batch", "status", batch_id)
-    assert f"Paused: {reason}. To continue: scoreline batch resume {batch_id}" in status.stdout
-    resumed = await folder.run("batch", "resume", batch_id, "--workers", "1", "--json", WHO="A")
-    assert (resumed.code, resumed.document["passed"]) == (0, 60), resumed.stderr
+    assert len(folder.calls) < 60
+    return batch_id
 
 
 async def test_an_interrupt_before_anything_is_accepted_prints_one_line(folder: Folder) -> None:
