@@ -17,6 +17,7 @@
 
 local wake, epoch_key = KEYS[3], KEYS[4]
 local seen, mode = ARGV[1], ARGV[2]
+local call, sha1hex, match, sub = redis.call, redis.sha1hex, string.match, string.sub
 local CLOSING = {completed = true, retrying = true, failed = true, timed_out = true, cancelled = true}
 
 -- Two halves: the random key is lost with the data, the run id changes with the process. A server that was
@@ -35,19 +36,34 @@ local function current_epoch()
   return (bare or random) .. '-' .. (bound_to == run and half or run)
 end
 
--- Readers refuse numbers beyond a million; the fence must not be led astray by them either.
-local function is_number(text, pattern)
-  return text and string.match(text, pattern) and tonumber(text) <= 1000000
+-- Readers refuse numbers beyond a million; the fence must not be led astray by them either. A call repeats the
+-- same few numbers: each is matched once.
+local function numbers(pattern)
+  return setmetatable({}, {__index = function(known, text)
+    local number = match(text, pattern) and tonumber(text)
+    known[text] = number and number <= 1000000 and number or false
+    return known[text]
+  end})
 end
+local attempts, sequences = numbers('^[1-9]%d*$'), numbers('^%d+$')
+
+-- Numbers as text, and the field of the fence with the digest of an event: each is formatted once.
+local function formatted(format)
+  return setmetatable({}, {__index = function(known, number)
+    known[number] = string.format(format, number)
+    return known[number]
+  end})
+end
+local texts, digest_fields = formatted('%d'), formatted('d:%d')
 
 local function parse_events(at)
   local events = {}
   while ARGV[at] and ARGV[at] ~= '' do
     local attempt, sequence, type, body = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-    if not (body and is_number(attempt, '^[1-9]%d*$') and is_number(sequence, '^%d+$')) then return nil end
+    if not (body and attempts[attempt] and sequences[sequence]) then return nil end
     events[#events + 1] = {
-      attempt = tonumber(attempt), sequence = tonumber(sequence), type = type, body = body,
-      digest = string.sub(redis.sha1hex(body), 1, 20),
+      attempt = attempts[attempt], sequence = sequences[sequence], type = type, body = body,
+      digest = sub(sha1hex(body), 1, 20),
     }
     at = at + 4
   end
@@ -61,7 +77,7 @@ local function parse_evaluations()
       local events, after = parse_events(at + 1)
       if not events then return nil end
       evaluations[#evaluations + 1] = {
-        stream = KEYS[key], fence = KEYS[key + 1], id = string.match(KEYS[key], ':events:(.+)$'), events = events,
+        stream = KEYS[key], fence = KEYS[key + 1], id = match(KEYS[key], ':events:(.+)$'), events = events,
       }
       at = after
     end
@@ -84,16 +100,16 @@ local reply = {epoch}
 
 -- What is known of the current evaluation, as variables this script may change before anything is written.
 local stream, fence, evaluation_id, events, answers
-local empty, held, known, newest, closing, opened_in, digests, renewed, refused, begins, kept
+local empty, held, newest, closing, opened_in, digests, learnt, renewed, refused, begins, kept, woken
 
 -- Nothing of the fence holds for what is written from here on.
 local function renew()
-  known, digests, renewed = {}, {}, true
+  digests, learnt, renewed = {}, {}, true
 end
 
 local function digest_of(sequence)
   if digests[sequence] == nil and not renewed then
-    digests[sequence] = redis.call('HGET', fence, 'd:' .. sequence)
+    digests[sequence] = call('HGET', fence, digest_fields[sequence])
   end
   return digests[sequence]
 end
@@ -105,6 +121,8 @@ local function learn(event)
     renew()
   end
   digests[event.sequence] = event.digest
+  learnt[#learnt + 1] = digest_fields[event.sequence]
+  learnt[#learnt + 1] = event.digest
   if event.sequence == 0 then opened_in = epoch end
   if CLOSING[event.type] and event.sequence < (closing or math.huge) then closing = event.sequence end
 end
@@ -114,26 +132,25 @@ local function learn_from_stream()
   for _, entry in ipairs(redis.call('XRANGE', stream, '-', '+')) do
     local field = {}
     for i = 1, #entry[2], 2 do field[entry[2][i]] = entry[2][i + 1] end
-    if field.event and is_number(field.attempt, '^[1-9]%d*$') and is_number(field.sequence, '^%d+$') then
-      local attempt, sequence = tonumber(field.attempt), tonumber(field.sequence)
+    local attempt, sequence = attempts[field.attempt or ''], sequences[field.sequence or '']
+    if field.event and attempt and sequence then
       if attempt > newest or (attempt == newest and not digests[sequence]) then
         learn({attempt = attempt, sequence = sequence, type = field.type,
-          digest = string.sub(redis.sha1hex(field.event), 1, 20)})
+          digest = sub(sha1hex(field.event), 1, 20)})
       end
     end
   end
 end
 
 local function look()
-  empty = redis.call('XLEN', stream) == 0
+  empty = call('XLEN', stream) == 0
   local names = {'newest', 'closing', 'epoch', 'committed', 'woken', 'd:0'}
-  for i, event in ipairs(events) do names[6 + i] = 'd:' .. event.sequence end
-  held = #names <= 100 and redis.call('HMGET', fence, unpack(names))
-    or redis.call('HMGET', fence, 'newest', 'closing', 'epoch', 'committed', 'woken')
+  for i = 1, #events do names[6 + i] = digest_fields[events[i].sequence] end
+  held = #names <= 100 and call('HMGET', fence, unpack(names))
+    or call('HMGET', fence, 'newest', 'closing', 'epoch', 'committed', 'woken')
   newest, closing, opened_in = tonumber(held[1] or 0), tonumber(held[2]), held[3]
-  known, digests, renewed = {}, {}, false
-  for i = 1, #held do known[names[i]] = held[i] end
-  for i = 6, #held do digests[tonumber(string.sub(names[i], 3))] = held[i] end
+  digests, learnt, renewed = {[0] = held[6]}, {}, false
+  for i = 7, #held do digests[events[i - 6].sequence] = held[i] end
   if empty then
     newest, closing, opened_in = 0, nil, nil
     renew()
@@ -161,7 +178,8 @@ end
 
 local function judge_all()
   refused, begins = false, false
-  for i, event in ipairs(events) do
+  for i = 1, #events do
+    local event = events[i]
     answers[i] = judge(event)
     if answers[i] == 'OK' then
       begins = begins or event.sequence == 0 or event.attempt > newest
@@ -180,22 +198,22 @@ local function keeps_conflict(event)
   return true
 end
 
+-- Write what differs from the fence as it was read; all of it where that does not hold any more.
 local function write_fence()
-  if renewed and (held[1] or held[4] or held[5]) then redis.call('DEL', fence) end
-  local fields = {}
-  local function set(name, value)
-    if value and known[name] ~= tostring(value) then fields[#fields + 1] = name; fields[#fields + 1] = value end
+  if renewed and (held[1] or held[4] or held[5]) then call('DEL', fence) end
+  local fields = learnt
+  local function set(name, value, before)
+    if value and (renewed or value ~= before) then fields[#fields + 1] = name; fields[#fields + 1] = value end
   end
-  set('newest', newest)
-  set('closing', closing)
-  set('epoch', opened_in)
-  set('committed', held[4])
-  set('woken', held[5])
-  for sequence, digest in pairs(digests) do set('d:' .. sequence, digest) end
+  set('newest', newest, tonumber(held[1]))
+  set('closing', closing, tonumber(held[2]))
+  set('epoch', opened_in, held[3])
+  set('committed', held[4], held[4])
+  set('woken', woken, held[5])
   for name in pairs(kept) do set(name, 1) end
-  for at = 1, #fields, 100 do redis.call('HSET', fence, unpack(fields, at, math.min(at + 99, #fields))) end
-  local life = renewed and not begins and redis.call('PTTL', stream) or -1
-  if life > 0 then redis.call('PEXPIRE', fence, life) end
+  for at = 1, #fields, 100 do call('HSET', fence, unpack(fields, at, math.min(at + 99, #fields))) end
+  local life = renewed and not begins and call('PTTL', stream) or -1
+  if life > 0 then call('PEXPIRE', fence, life) end
 end
 
 local function is_later(id, other)
@@ -218,15 +236,16 @@ local function wakes_already()
 end
 
 local function write()
-  kept = {}
+  kept, woken = {}, held[5]
   -- A tail is put back whole or not at all: half an attempt would look like a gap. Of a withdrawal, the end
   -- without the claim would end what another owner is working on.
   local whole = mode == 'tail' or mode == 'withdrawal'
   if not (whole and refused) then
     local wrote = false
-    for i, event in ipairs(events) do
+    for i = 1, #events do
+      local event = events[i]
       if answers[i] == 'OK' or (answers[i] == 'CONFLICT' and keeps_conflict(event)) then
-        redis.call('XADD', stream, '*', 'attempt', event.attempt, 'sequence', event.sequence,
+        call('XADD', stream, '*', 'attempt', texts[event.attempt], 'sequence', texts[event.sequence],
           'type', event.type, 'event', event.body)
         wrote = true
       end
@@ -236,8 +255,8 @@ local function write()
     -- mark: even if nothing of it was lost, the mark may be.
     local is_news = mode == 'tail' or (wrote and mode ~= 'opening' and mode ~= 'claim')
     if is_news and not wakes_already() then
-      held[5] = redis.call('XADD', wake, '*', 'id', evaluation_id)
-      if not wrote then redis.call('HSET', fence, 'woken', held[5]) end
+      woken = call('XADD', wake, '*', 'id', evaluation_id)
+      if not wrote then call('HSET', fence, 'woken', woken) end
     end
     if wrote then
       write_fence()
