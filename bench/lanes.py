@@ -26,6 +26,7 @@ RUNS: dict[str, Run] = {
     **{name: partial(lanes_naive.run, crowd) for name, crowd in lanes_naive.CROWDS.items()},
     "isolation": lanes_faults.isolation,
     "sharing": lanes_sharing.sharing,
+    "idle": lanes_sharing.idle,
     "outage": lanes_faults.outage,
     "loss": lanes_faults.loss,
     "overhead": lanes_sharing.overhead,

@@ -7,12 +7,14 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from bench.lanes_environment import LaneBench, lane_bench, provider, report_progress
-from bench.lanes_goodput import RPM
+from bench.lanes_environment import LOOK_EVERY, LaneBench, lane_bench, provider, report_progress
+from bench.lanes_goodput import RPM, measure
+from bench.lanes_metrics import lost
 from bench.runner import run as run_to_its_end
 
 PRIORITIES = (3, 1)
 SETTLING = 5.0
+SMALL_RPM, IDLE_BATCHES = 240.0, 20
 TASKS, ROUNDS = 4_000, 7
 GENEROUS = {"rpm": 60_000_000.0}
 SLOTS = 64
@@ -37,6 +39,31 @@ async def sharing(seconds: float) -> dict[str, Any]:
     done = [late - early for early, late in zip(before, after, strict=True)]
     share, due = done[0] / sum(done), PRIORITIES[0] / sum(PRIORITIES)
     return {"share_error": round(abs(share - due), 4), "share": round(share, 4), "answered": done}
+
+
+async def idle(seconds: float) -> dict[str, Any]:
+    """Run a batch on a small lane alone, and another one beside idle batches at the same time."""
+    alone, beside = await asyncio.gather(_beside_idle(0, seconds), _beside_idle(IDLE_BATCHES, seconds))
+    return {
+        "idle_cost": lost(alone, beside),
+        "goodput_alone": alone,
+        "goodput_beside_idle": beside,
+        "idle_batches": IDLE_BATCHES,
+        "rpm": SMALL_RPM,
+    }
+
+
+async def _beside_idle(batches: int, seconds: float) -> float:
+    """Measure a batch on a lane that idle batches share: their requests wait for provider batches."""
+    limits = {"rpm": SMALL_RPM}
+    async with provider(rpm=SMALL_RPM, batch_seconds=86_400) as sim, lane_bench(4) as here:
+        for _ in range(batches):
+            await here.run(sim, cases=1, limits=limits, batch_api=True)
+        while (await sim.stats())["batches_created"] < batches:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(SETTLING)  # every executor has polled the queues of idle batches once
+        await here.run(sim, cases=int(SMALL_RPM * (seconds + 30) / 60), limits=limits)
+        return float((await measure(here, sim, seconds, rpm=SMALL_RPM))["goodput_ratio"])
 
 
 async def _answered(conn: AsyncConnection[Any], batches: Sequence[str]) -> list[int]:

@@ -151,10 +151,7 @@ class Scheduler:
 
     async def _take_over_all(self) -> None:
         """Take over tasks whose consumer has not extended them, as far as admission grants them."""
-        held = self._held(asyncio.get_running_loop().time())
-        queues = [
-            queue for batch, each in self.batches.queues.items() if batch not in held for queue in each
-        ]
+        queues = await self._owned_queues()
         admitted = await self.admission.admit((queues * self.slot_pool.free)[: self._fetch_size()])
         started: Counter[str] = Counter()
         try:
@@ -162,6 +159,15 @@ class Scheduler:
                 started.update(self._start(await self._claim_stalled(queue, limit)))
         finally:
             self.admission.return_unused(Counter(admitted.granted) - started)
+
+    async def _owned_queues(self) -> list[str]:
+        """Return the queues with tasks of any consumer: no permit is acquired for idle queues."""
+        held = self._held(asyncio.get_running_loop().time())
+        queues = [
+            queue for batch, each in self.batches.queues.items() if batch not in held for queue in each
+        ]
+        counts = await self.tasks.counts(queues) if queues else []
+        return [queue for queue, each in zip(queues, counts, strict=True) if each.owned]
 
     async def _claim_stalled(self, queue: str, limit: int) -> list[Delivery]:
         idle = self.timings.stalled_after

@@ -39,6 +39,22 @@ async def test_tasks_start_per_lane_without_cross_lane_blocking():
     assert len(harness.target.asked) == 30
 
 
+@virtually
+async def test_idle_batches_use_no_permit_of_the_lane_they_share():
+    """Their queues are counted, not fetched from, and none of their tasks can be stalled."""
+    harness, lanes = harness_with(MODEL, model=LaneUse("model", LanePolicy(rpm=60)))
+    for number in range(20):
+        await filled(harness, f"idle-{number}", 0)
+    async with harness.executor():
+        await asyncio.sleep(60)  # every queue was found empty once
+        lanes.reported.clear()
+        await asyncio.sleep(60)
+        assert lanes.reported == []
+        await filled(harness, BATCH, 100)
+        await asyncio.sleep(60)
+        assert 59 <= len(harness.target.asked) <= 61
+
+
 @pytest.mark.parametrize(
     "policy",
     [LanePolicy(rpm=30), LanePolicy(tpm=240), LanePolicy(gap=2.0)],
