@@ -15,6 +15,18 @@ WHERE batch_id = %s AND evaluation_id > %s
 ORDER BY evaluation_id
 LIMIT %s;
 
+-- name: changed_ids
+-- Keyset pagination: returns the next evaluations of a batch whose row was moved or that got an event since.
+SELECT v.evaluation_id
+FROM evaluations v
+WHERE v.batch_id = %(batch)s AND v.evaluation_id > %(after)s
+  AND (v.updated_at >= %(since)s OR EXISTS (
+      SELECT FROM events e
+      WHERE e.month = v.month AND e.evaluation_id = v.evaluation_id AND e.recorded_at >= %(since)s
+  ))
+ORDER BY v.evaluation_id
+LIMIT %(size)s;
+
 -- name: page_strays
 -- Returns evaluations whose scorecard or events name this batch and whose row does not. Materialized, so that
 -- an event body is read only where there is no row at all.

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from multiprocessing import get_context, parent_process
 from typing import NamedTuple, TypeVar
 
@@ -21,7 +22,7 @@ from psycopg import AsyncConnection, IsolationLevel, sql
 from psycopg.conninfo import make_conninfo
 
 from projections.database.connection import Connection
-from projections.verification.pages import BatchExtent, page_ids, rare_garbage_collection
+from projections.verification.pages import BatchExtent, changed_ids, page_ids, rare_garbage_collection
 
 Result = TypeVar("Result")
 
@@ -51,12 +52,19 @@ Work = Callable[[Connection, PageJob], Awaitable[Result]]
 """Processes one page; a module-level function, so that it can be pickled."""
 
 
-async def over_pages(
-    conn: Connection, batch: BatchExtent, work: Work[Result], *, shards: int, processes: int
+async def over_pages(  # noqa: PLR0913 - what to process, and how
+    conn: Connection,
+    batch: BatchExtent,
+    work: Work[Result],
+    *,
+    shards: int,
+    processes: int,
+    since: datetime | None = None,
 ) -> AsyncGenerator[tuple[PageJob, Result], None]:
-    """Process every page; the connection is in a REPEATABLE READ transaction."""
+    """Process every page, or what changed since; the connection is in a REPEATABLE READ transaction."""
     await conn.execute(IN_UTC)
-    jobs = (PageJob(batch, shards, ids) async for ids in page_ids(conn, batch))
+    pages = page_ids(conn, batch) if since is None else changed_ids(conn, batch, since)
+    jobs = (PageJob(batch, shards, ids) async for ids in pages)
     with rare_garbage_collection():
         if processes <= 1:
             async for job in jobs:

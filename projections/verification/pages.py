@@ -87,6 +87,19 @@ async def page_ids(conn: Connection, batch: BatchExtent, *, size: int = PAGE) ->
         yield strays[first : first + size]
 
 
+async def changed_ids(
+    conn: Connection, batch: BatchExtent, since: datetime, *, size: int = PAGE
+) -> AsyncIterator[list[str]]:
+    """Return the ids of a batch's evaluations whose row was moved or that got an event since, page by page.
+
+    Postgres' clock decides, by the start of the transaction that wrote the row or the event.
+    """
+    values = {"batch": batch.batch_id, "after": "", "since": since, "size": size}
+    while ids := await _ids(conn, "changed_ids", values):
+        yield ids
+        values["after"] = ids[-1]
+
+
 async def read_page(conn: Connection, month: date, ids: Sequence[str]) -> Page:
     """Read all rows of some evaluations."""
     wanted = [list(ids)]

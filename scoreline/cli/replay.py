@@ -94,6 +94,14 @@ class LogCheckOptions:
         bool,
         typer.Option("--verify", help="Verify the tables against the log; default: all batches."),
     ] = False
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN",
+            help="With --verify: only evaluations that were stored since, an age (15m, 2h, 3d) by "
+            "Postgres' clock or a time (2026-11-16T09:30:00Z). Counters and deleted rows are not compared.",
+        ),
+    ] = None
     rebuild: Annotated[
         bool,
         typer.Option("--rebuild", help="Rebuild the tables from the log; default: all batches."),
@@ -126,7 +134,9 @@ def run(
     """Replay an evaluation: its events in order of arrival, and how each was processed."""
     if batches.modes:
         history.refuse_for_batches(evaluation)
-        raise typer.Exit(_about_batches(batches.batch, batches.modes, as_json=as_json))
+        raise typer.Exit(_about_batches(batches, as_json=as_json))
+    if batches.since is not None:
+        raise typer.BadParameter("--since goes with --verify")
     if evaluation is None:
         raise typer.BadParameter(
             "which evaluation? Give its id: scoreline replay ID", param_hint="EVALUATION"
@@ -152,7 +162,11 @@ def _show_history(evaluation: str, flags: HistoryOptions, *, as_json: bool) -> N
         run_replay(servers, settings, options)
 
 
-def _about_batches(batch: str | None, wanted: list[str], *, as_json: bool) -> int:
+def _about_batches(flags: LogCheckOptions, *, as_json: bool) -> int:
+    batch, wanted = flags.batch, flags.modes
+    if flags.since is not None and wanted != ["verify"]:
+        raise typer.BadParameter("--since goes with --verify")
+    since = _since(flags.since)
     if len(wanted) > 1:
         raise typer.BadParameter(f"--{wanted[0]} and --{wanted[1]} do not go together")
     if batch is None and wanted == ["summary"]:
@@ -162,16 +176,16 @@ def _about_batches(batch: str | None, wanted: list[str], *, as_json: bool) -> in
 
     settings = load_settings()
     with ready_postgres(settings) as servers:
+        if wanted == ["verify"]:
+            from scoreline.reports.audit.verified import run_verify
+
+            return run_verify(servers, settings, batch, as_json=as_json, since=since)
         return _report(servers, settings, batch, wanted[0], as_json=as_json)
 
 
 def _report(
     servers: "Servers", settings: "Settings", batch: str | None, mode: str, *, as_json: bool
 ) -> int:
-    if mode == "verify":
-        from scoreline.reports.audit.verified import run_verify
-
-        return run_verify(servers, settings, batch, as_json=as_json)
     if mode == "rebuild":
         from scoreline.reports.audit.rebuilt import run_rebuild
 
@@ -179,6 +193,16 @@ def _report(
     from scoreline.reports.audit.summary import run_summary
 
     return run_summary(servers, batch or "", as_json=as_json)
+
+
+def _since(text: str | None) -> Any:  # noqa: ANN401 - its type is imported only where it is needed
+    from scoreline.reports.audit.since import parse_since
+
+    try:
+        return None if text is None else parse_since(text)
+    except ValueError:
+        expected = "an age like 15m, 2h or 3d, or a time like 2026-11-16T09:30:00Z"
+        raise typer.BadParameter(f"{text!r} is no time: give {expected}", param_hint="--since") from None
 
 
 def _moment(text: str) -> Any:  # noqa: ANN401 - its type is imported only where it is needed

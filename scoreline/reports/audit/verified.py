@@ -5,6 +5,7 @@ import json
 import shlex
 import time
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 
 from rich.console import Console
 
@@ -12,7 +13,7 @@ from projections.database.connection import Connection
 from projections.verification.page_workers import processes_for
 from projections.verification.pages import read_batch
 from projections.verification.verify import VerificationResult, verify
-from scoreline.formatting import printable
+from scoreline.formatting import printable, stamp
 from scoreline.invocation import as_started
 from scoreline.reports.audit.batches import progress_bar, wanted_batches
 from scoreline.reports.audit.unfinished import Pending, why_unfinished
@@ -21,6 +22,10 @@ from scoreline.servers.connection import connected
 from scoreline.settings import Settings
 
 SHOWN = 20
+MATCHES = "✓ every row of every table matches the log"
+MATCHES_SINCE = (
+    "✓ every row of these evaluations matches the log (counters and deleted rows: without --since)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +35,30 @@ class Finding:
     verified: VerificationResult
     seconds: float
     pending: list[Pending]
+    since: datetime | None = None
+    """Only evaluations that changed since were verified."""
 
 
-def run_verify(servers: Servers, settings: Settings, batch_id: str | None, *, as_json: bool) -> int:
+Since = timedelta | datetime | None
+"""An age by Postgres' clock, or a time; None verifies everything."""
+
+
+def run_verify(
+    servers: Servers, settings: Settings, batch_id: str | None, *, as_json: bool, since: Since = None
+) -> int:
     """Verify one batch or all; returns 1 where anything differs."""
-    return int(asyncio.run(_verify(settings, servers, batch_id, as_json=as_json)) > 0)
+    return int(asyncio.run(_verify(settings, servers, batch_id, as_json=as_json, since=since)) > 0)
 
 
-async def _verify(settings: Settings, servers: Servers, batch_id: str | None, *, as_json: bool) -> int:
+async def _verify(
+    settings: Settings, servers: Servers, batch_id: str | None, *, as_json: bool, since: Since
+) -> int:
     """Verify batch by batch, and print each result at once; returns how many batches differ."""
     differing = 0
     async with connected(servers.postgres_url) as conn:
+        start = await _start(conn, since)
         for each in await wanted_batches(conn, batch_id):
-            finding = await _verify_one(conn, settings, servers, each)
+            finding = await _verify_one(conn, settings, servers, each, since=start)
             differing += finding.verified.differing > 0
             if as_json:
                 print(json.dumps(_document(finding)), flush=True)  # noqa: T201 - machines read stdout
@@ -51,26 +67,42 @@ async def _verify(settings: Settings, servers: Servers, batch_id: str | None, *,
     return differing
 
 
-async def _verify_one(conn: Connection, settings: Settings, servers: Servers, batch_id: str) -> Finding:
+async def _start(conn: Connection, since: Since) -> datetime | None:
+    """Turn an age into a time of Postgres' clock."""
+    if not isinstance(since, timedelta):
+        return since
+    async with conn.transaction():
+        row = await (await conn.execute("SELECT now() - %s", [since])).fetchone()
+    return row[0] if row else None
+
+
+async def _verify_one(
+    conn: Connection, settings: Settings, servers: Servers, batch_id: str, *, since: datetime | None
+) -> Finding:
     async with conn.transaction():
         total = (await read_batch(conn, batch_id)).evaluations
     started = time.perf_counter()
     with progress_bar(f"verifying {printable(batch_id)}", total) as advance:
         verified = await verify(
-            conn, batch_id, shards=settings.shards, processes=processes_for(total), on_page=advance
+            *(conn, batch_id),
+            shards=settings.shards,
+            processes=1 if since else processes_for(total),
+            since=since,
+            on_page=advance,
         )
     took = time.perf_counter() - started
     pending = await why_unfinished(settings, servers, batch_id) if verified.open else []
-    return Finding(verified, took, pending)
+    return Finding(verified, took, pending, since)
 
 
 def show(console: Console, finding: Finding) -> None:
     """Print the differences, then the evaluations that have not ended."""
     verified = finding.verified
+    what = f" changed since {stamp(finding.since)}" if finding.since else ""
     rate = verified.events / finding.seconds if finding.seconds else 0
     console.print(
-        f"{printable(verified.batch_id)}: {verified.evaluations:,} evaluations, {verified.events:,} events,"
-        f" checked in {finding.seconds:.1f} s ({rate:,.0f} events/s)"
+        f"{printable(verified.batch_id)}: {verified.evaluations:,} evaluations{what},"
+        f" {verified.events:,} events, checked in {finding.seconds:.1f} s ({rate:,.0f} events/s)"
     )
     if verified.differing:
         console.print(f"✗ {verified.differing:,} difference(s) between the tables and the log:")
@@ -80,7 +112,7 @@ def show(console: Console, finding: Finding) -> None:
             console.print(f"  … and {verified.differing - SHOWN:,} more")
         console.print(_advice(verified))
     else:
-        console.print("✓ every row of every table matches the log")
+        console.print(MATCHES_SINCE if finding.since else MATCHES)
     _show_pending(console, verified.open, finding.pending)
 
 
@@ -107,6 +139,7 @@ def _document(finding: Finding) -> dict[str, object]:
     return {
         "batch_id": verified.batch_id,
         "ok": not verified.differing,
+        **({"since": finding.since.isoformat()} if finding.since else {}),
         "evaluations": verified.evaluations,
         "events": verified.events,
         "seconds": round(finding.seconds, 3),

@@ -66,6 +66,12 @@ def test_the_summary_is_the_default_of_a_batch():
     [
         ([], "which evaluation? Give its id: scoreline replay ID"),
         (["--summary"], "which batch? Give its id: scoreline replay --batch ID --summary"),
+        (
+            ["--verify", "--since", "soon"],
+            "'soon' is no time: give an age like 15m, 2h or 3d, or a time like",
+        ),
+        (["--rebuild", "--since", "1h"], "--since goes with --verify"),
+        (["e-1", "--since", "1h"], "--since goes with --verify"),
         (["--verify", "--rebuild"], "--verify and --rebuild do not go together"),
         (["e-1", "--at", "soon"], "'soon' is no moment: give a number of entries, a time like 09:30:00.5"),
     ],

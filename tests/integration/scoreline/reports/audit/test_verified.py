@@ -50,3 +50,34 @@ async def test_verify_works_without_redis_and_without_unicode(here: Site) -> Non
     assert ran.returncode == 0, ran.stderr
     assert "? every row of every table matches the log" in ran.stdout
     assert "open-gap  queued: the reason is not known, because Redis does not answer" in ran.stdout
+
+
+async def test_since_verifies_only_what_was_stored_since(here: Site) -> None:
+    """A corruption of an older evaluation is not reported, one of a newer evaluation is."""
+    await here.conn.execute(
+        "UPDATE evaluations SET updated_at = now() - interval '1 day' WHERE evaluation_id <> 'done-2'"
+    )
+    await here.conn.execute(
+        "UPDATE events SET recorded_at = now() - interval '1 day' WHERE evaluation_id <> 'done-2'"
+    )
+    await here.conn.execute("UPDATE scorecards SET score = 0.5 WHERE evaluation_id = 'done-1'")
+    code, out, _ = replay(here, "--verify", "--since", "2h")
+    assert (code, ": 1 evaluations changed since 20" in out) == (0, True)
+    assert "counters and deleted rows: without --since" in out
+    await here.conn.execute("UPDATE scorecards SET score = 0.25 WHERE evaluation_id = 'done-2'")
+    code, out, _ = replay(here, "--batch", BATCH, "--verify", "--since", "2h")
+    assert code == 1
+    assert "scorecards done-2 score: is 0.25, should be 1.0" in out
+    assert "done-1" not in out
+    found = document(here, "--verify", "--since", "2000-01-01T00:00:00Z")
+    assert (found["since"], found["evaluations"], found["differing"]) == ("2000-01-01T00:00:00+00:00", 9, 2)
+    assert replay(here, "--verify")[0] == 1
+
+
+async def test_an_event_that_moved_no_row_is_verified_too(here: Site) -> None:
+    """Late and stale events change nothing but the log."""
+    await here.conn.execute("UPDATE evaluations SET updated_at = now() - interval '1 day'")
+    await here.conn.execute(
+        "UPDATE events SET recorded_at = now() - interval '1 day' WHERE evaluation_id <> 'failed'"
+    )
+    assert document(here, "--verify", "--since", "1h")["evaluations"] == 1
