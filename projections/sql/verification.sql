@@ -27,6 +27,21 @@ WHERE v.batch_id = %(batch)s AND v.evaluation_id > %(after)s
 ORDER BY v.evaluation_id
 LIMIT %(size)s;
 
+-- name: moved_ids
+-- Keyset pagination: returns the next evaluations of a batch whose row was moved since.
+SELECT evaluation_id
+FROM evaluations
+WHERE batch_id = %(batch)s AND evaluation_id > %(after)s AND updated_at >= %(since)s
+ORDER BY evaluation_id
+LIMIT %(size)s;
+
+-- name: live_batches
+-- Returns the batches that have not finished, or finished since.
+SELECT batch_id
+FROM batches
+WHERE finished_at IS NULL OR finished_at >= %s
+ORDER BY accepted_at, batch_id;
+
 -- name: page_strays
 -- Returns evaluations whose scorecard or events name this batch and whose row does not. Materialized, so that
 -- an event body is read only where there is no row at all.

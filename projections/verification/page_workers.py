@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from multiprocessing import get_context, parent_process
 from typing import NamedTuple, TypeVar
 
@@ -22,7 +21,13 @@ from psycopg import AsyncConnection, IsolationLevel, sql
 from psycopg.conninfo import make_conninfo
 
 from projections.database.connection import Connection
-from projections.verification.pages import BatchExtent, changed_ids, page_ids, rare_garbage_collection
+from projections.verification.pages import (
+    BatchExtent,
+    Since,
+    changed_ids,
+    page_ids,
+    rare_garbage_collection,
+)
 
 Result = TypeVar("Result")
 
@@ -59,7 +64,7 @@ async def over_pages(  # noqa: PLR0913 - what to process, and how
     *,
     shards: int,
     processes: int,
-    since: datetime | None = None,
+    since: Since | None = None,
 ) -> AsyncGenerator[tuple[PageJob, Result], None]:
     """Process every page, or what changed since; the connection is in a REPEATABLE READ transaction."""
     await conn.execute(IN_UTC)

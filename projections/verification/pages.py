@@ -87,15 +87,20 @@ async def page_ids(conn: Connection, batch: BatchExtent, *, size: int = PAGE) ->
         yield strays[first : first + size]
 
 
-async def changed_ids(
-    conn: Connection, batch: BatchExtent, since: datetime, *, size: int = PAGE
-) -> AsyncIterator[list[str]]:
-    """Return the ids of a batch's evaluations whose row was moved or that got an event since, page by page.
+class Since(NamedTuple):
+    """Which evaluations have changed, by Postgres' clock: the start of the transaction that wrote them."""
 
-    Postgres' clock decides, by the start of the transaction that wrote the row or the event.
-    """
-    values = {"batch": batch.batch_id, "after": "", "since": since, "size": size}
-    while ids := await _ids(conn, "changed_ids", values):
+    at: datetime
+    events: bool = True
+    """Whether an event that moved no row counts, such as a late one: finding those reads the whole log."""
+
+
+async def changed_ids(
+    conn: Connection, batch: BatchExtent, since: Since, *, size: int = PAGE
+) -> AsyncIterator[list[str]]:
+    """Return the ids of a batch's evaluations that have changed, page by page."""
+    values = {"batch": batch.batch_id, "after": "", "since": since.at, "size": size}
+    while ids := await _ids(conn, "changed_ids" if since.events else "moved_ids", values):
         yield ids
         values["after"] = ids[-1]
 
@@ -138,6 +143,11 @@ def rare_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+async def live_batches(conn: Connection, since: datetime) -> list[str]:
+    """Return the batches that have not finished, or finished since."""
+    return await _ids(conn, "live_batches", [since])
 
 
 async def read_progress(conn: Connection, batch_id: str) -> dict[int, Progress]:

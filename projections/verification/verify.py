@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from typing import NamedTuple
 
 from eventlog.codec import Entry, QuarantineReason, RejectedEntry, decode
@@ -24,6 +23,7 @@ from projections.verification.pages import (
     BatchExtent,
     DerivedRow,
     Page,
+    Since,
     read_batch,
     read_page,
     read_progress,
@@ -108,7 +108,7 @@ async def verify(  # noqa: PLR0913 - what to verify, and how
     *,
     shards: int,
     processes: int = 1,
-    since: datetime | None = None,
+    since: Since | None = None,
     on_page: Callable[[int], None] = lambda _: None,
 ) -> VerificationResult:
     """Fold a batch's log and compare; `on_page` is called with the number of compared evaluations.

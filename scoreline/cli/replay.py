@@ -1,6 +1,6 @@
 """`scoreline replay`: one evaluation replayed from its events, or batches verified against the log."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,8 @@ EPILOG = (
     "scoreline replay e-17 --follow   ·   scoreline replay e-17 --at 4\n\n"
     "scoreline replay e-17 --at 09:30:02.5\n\n"
     "scoreline replay e-17 --diff e-18   ·   scoreline replay e-17@1 --diff @2\n\n"
-    "scoreline replay --batch nightly   ·   scoreline replay --batch nightly --verify"
+    "scoreline replay --batch nightly   ·   scoreline replay --batch nightly --verify\n\n"
+    "scoreline replay --verify --since 2h   ·   scoreline replay --verify --follow"
 )
 
 EXCLUSIVE = {"diff": ("at", "attempt", "follow", "full"), "follow": ("at", "attempt", "full")}
@@ -48,7 +49,11 @@ class HistoryOptions:
     ] = None
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Follow new events until the evaluation has ended and is stored."),
+        typer.Option(
+            "--follow",
+            help="Follow new events until the evaluation has ended and is stored. With --verify: verify "
+            "evaluations as they are stored, every 30 seconds, until interrupted.",
+        ),
     ] = False
     full: Annotated[
         bool, typer.Option("--full", help="Include the prompt as sent and the whole answer.")
@@ -133,8 +138,9 @@ def run(
 ) -> None:
     """Replay an evaluation: its events in order of arrival, and how each was processed."""
     if batches.modes:
-        history.refuse_for_batches(evaluation)
-        raise typer.Exit(_about_batches(batches, as_json=as_json))
+        follow = history.follow and batches.modes == ["verify"]
+        replace(history, follow=history.follow and not follow).refuse_for_batches(evaluation)
+        raise typer.Exit(_about_batches(batches, follow=follow, as_json=as_json))
     if batches.since is not None:
         raise typer.BadParameter("--since goes with --verify")
     if evaluation is None:
@@ -162,7 +168,7 @@ def _show_history(evaluation: str, flags: HistoryOptions, *, as_json: bool) -> N
         run_replay(servers, settings, options)
 
 
-def _about_batches(flags: LogCheckOptions, *, as_json: bool) -> int:
+def _about_batches(flags: LogCheckOptions, *, follow: bool, as_json: bool) -> int:
     batch, wanted = flags.batch, flags.modes
     if flags.since is not None and wanted != ["verify"]:
         raise typer.BadParameter("--since goes with --verify")
@@ -176,6 +182,10 @@ def _about_batches(flags: LogCheckOptions, *, as_json: bool) -> int:
 
     settings = load_settings()
     with ready_postgres(settings) as servers:
+        if follow:
+            from scoreline.reports.audit.continuous import run_continuously
+
+            return run_continuously(servers, settings, batch, as_json=as_json, since=since)
         if wanted == ["verify"]:
             from scoreline.reports.audit.verified import run_verify
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from projections.database.connection import Connection
 from projections.verification.page_workers import processes_for
-from projections.verification.pages import read_batch
+from projections.verification.pages import Since, read_batch
 from projections.verification.verify import VerificationResult, verify
 from scoreline.formatting import printable, stamp
 from scoreline.invocation import as_started
@@ -39,24 +39,24 @@ class Finding:
     """Only evaluations that changed since were verified."""
 
 
-Since = timedelta | datetime | None
+Start = timedelta | datetime | None
 """An age by Postgres' clock, or a time; None verifies everything."""
 
 
 def run_verify(
-    servers: Servers, settings: Settings, batch_id: str | None, *, as_json: bool, since: Since = None
+    servers: Servers, settings: Settings, batch_id: str | None, *, as_json: bool, since: Start = None
 ) -> int:
     """Verify one batch or all; returns 1 where anything differs."""
     return int(asyncio.run(_verify(settings, servers, batch_id, as_json=as_json, since=since)) > 0)
 
 
 async def _verify(
-    settings: Settings, servers: Servers, batch_id: str | None, *, as_json: bool, since: Since
+    settings: Settings, servers: Servers, batch_id: str | None, *, as_json: bool, since: Start
 ) -> int:
     """Verify batch by batch, and print each result at once; returns how many batches differ."""
     differing = 0
     async with connected(servers.postgres_url) as conn:
-        start = await _start(conn, since)
+        start = await start_of(conn, since) if since is not None else None
         for each in await wanted_batches(conn, batch_id):
             finding = await _verify_one(conn, settings, servers, each, since=start)
             differing += finding.verified.differing > 0
@@ -67,13 +67,13 @@ async def _verify(
     return differing
 
 
-async def _start(conn: Connection, since: Since) -> datetime | None:
+async def start_of(conn: Connection, since: timedelta | datetime) -> datetime:
     """Turn an age into a time of Postgres' clock."""
-    if not isinstance(since, timedelta):
+    if isinstance(since, datetime):
         return since
     async with conn.transaction():
-        row = await (await conn.execute("SELECT now() - %s", [since])).fetchone()
-    return row[0] if row else None
+        [(start,)] = await (await conn.execute("SELECT now() - %s", [since])).fetchall()
+    return start  # type: ignore[no-any-return]  # as the driver has it
 
 
 async def _verify_one(
@@ -87,7 +87,7 @@ async def _verify_one(
             *(conn, batch_id),
             shards=settings.shards,
             processes=1 if since else processes_for(total),
-            since=since,
+            since=Since(since) if since else None,
             on_page=advance,
         )
     took = time.perf_counter() - started
