@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.sandbox.probe import probe
 from tests.acceptance.batch_commands import TIMEOUT, Folder, gone
+from tests.integration.sandboxed import needs_sandbox
 from tests.waiting import until
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -154,7 +154,7 @@ async def test_cancelling_ends_the_run_and_is_final(folder: Folder) -> None:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the published results are not here")
-@pytest.mark.skipif(probe().privilege_mode is None, reason=probe().failure)
+@needs_sandbox
 async def test_published_results_come_out_again(folder: Folder) -> None:
     """BIG-Bench Hard, GSM8K and HumanEval, at once, by commands that share one fleet: the known figures."""
     specs: dict[str, tuple[str, float]] = {

@@ -22,10 +22,10 @@ from redis.asyncio import Redis
 
 from eventlog import payloads as p
 from eventlog.events import Event
-from executor.sandbox.probe import probe
 from tests.acceptance.batch_commands import TIMEOUT, Folder
 from tests.builders import history
 from tests.disordered import arrivals, in_order, lives
+from tests.integration.sandboxed import needs_sandbox
 from tests.integration.worker import Site, Started, commits_blocked, site, worker_process
 from tests.waiting import until
 
@@ -110,7 +110,7 @@ async def test_an_answer_on_record_is_not_asked_for_again(folder: Folder) -> Non
     assert len(attempts) == 2
 
 
-@pytest.mark.skipif(probe().privilege_mode is None, reason=probe().failure)
+@needs_sandbox
 async def test_untrusted_code_reaches_nothing(folder: Folder, tmp_path: Path) -> None:
     """A program looks for a port, secrets and a file of the host, run by an executor without a database."""
     secret = tmp_path / "secret"
