@@ -70,7 +70,7 @@ class Peaks:
 
 
 @dataclass(slots=True)
-class Pace:
+class Tenths:
     """When each tenth of a batch had ended, in seconds since the first end."""
 
     evaluations: int
@@ -96,7 +96,7 @@ async def one_size(
     servers: Servers, root: Path, evaluations: int, args: argparse.Namespace
 ) -> dict[str, Any]:
     """Run a batch of this size, watch it, and check what is stored."""
-    peaks, pace = Peaks(evaluations / 10), Pace(evaluations)
+    peaks, pace = Peaks(evaluations / 10), Tenths(evaluations)
     plan = make_plan(None, {"mode": "simulated", "limit": evaluations}, folder=Path.cwd())
     async with running(servers, Fleet("bench", 2, concurrency=256)):
         started = time.perf_counter()

@@ -12,7 +12,7 @@ from executor.contract import Transient
 from executor.sandbox.job import SandboxJob, SandboxLimits
 from executor.sandbox.probe import ProbeResult
 from executor.sandbox.sandbox import Sandbox
-from tests.integration.sandboxed import needs_sandbox
+from tests.integration.sandboxed import needs_sandbox, python
 
 pytestmark = needs_sandbox
 
@@ -67,6 +67,13 @@ def test_a_program_need_not_read_its_input(
         assert {each.exit_code for each in outcomes} == {0}
 
     runner(run_all())
+
+
+async def test_the_kernel_limits_the_processes_of_a_program() -> None:
+    """RLIMIT_NPROC is what the job allows: a fork beyond it fails in the program itself."""
+    program = "import resource; print(*resource.getrlimit(resource.RLIMIT_NPROC))"
+    outcome = await Sandbox().run(python(program, limits=SandboxLimits(processes=37)))
+    assert (outcome.stdout, outcome.exit_code) == (b"37 37\n", 0), outcome.stderr
 
 
 async def test_the_environment_is_minimal(monkeypatch: pytest.MonkeyPatch) -> None:
