@@ -4,13 +4,15 @@
 
 Limit: the unavoidable work: fetching every event of the batch in order with a plain cursor, a page at a
 time, without processing any. Verification and rebuild use as many processes as the command does. Memory is
-the peak of the largest process, with the batch and with one a quarter the size.
+the peak of the largest process, with the batch and with one a quarter the size. CPU is that of the
+command's processes and of Postgres, for each event: on a loaded machine, compare that.
 """
 
 import argparse
 import asyncio
 import json
 import multiprocessing
+import os
 import resource
 import sys
 import tempfile
@@ -19,10 +21,11 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
+from bench.cpu import family, server_pids
 from bench.histories import life
 from eventlog.codec import Entry
 from eventlog.keys import shard_of
@@ -101,47 +104,61 @@ async def rebuilt(url: str, batch_id: str) -> int:
 WORK = {"read": plain_read, "verify": verified, "rebuild": rebuilt}
 
 
-def _timed(name: str, url: str, batch_id: str) -> tuple[float, float]:
-    started = time.perf_counter()
+class Run(NamedTuple):
+    """Events a second, CPU of the command and of Postgres for each event in µs, and peak memory in MB."""
+
+    speed: float
+    cpu_us: float
+    peak: float
+
+
+def _timed(name: str, url: str, batch_id: str, servers: Sequence[int]) -> Run:
+    started, before = time.perf_counter(), _cpu(servers)
     events = asyncio.run(WORK[name](url, batch_id))
-    took = time.perf_counter() - started
+    took, used = time.perf_counter() - started, _cpu(servers) - before
     kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)  # of the children, the largest
-    return events / took, max(resource.getrusage(kind).ru_maxrss for kind in kinds) / 1024
+    peak = max(resource.getrusage(kind).ru_maxrss for kind in kinds) / 1024
+    return Run(events / took, used / events * 1e6, peak)
 
 
-def alone(name: str, url: str, batch_id: str) -> tuple[float, float]:
-    """Do something in a process of its own; returns events a second, and its peak memory in MB."""
+def _cpu(servers: Sequence[int]) -> float:
+    return sum(used.cpu for used in family(os.getpid(), *servers))
+
+
+def alone(name: str, url: str, batch_id: str, servers: Sequence[int]) -> Run:
+    """Do something in a process of its own."""
     # Not a Pool, whose processes may have no children.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
-        return executor.submit(_timed, name, url, batch_id).result()
+        return executor.submit(_timed, name, url, batch_id, servers).result()
 
 
-def measure(url: str, evaluations: int, rounds: int) -> dict[str, object]:
+def measure(url: str, servers: Sequence[int], evaluations: int, rounds: int) -> dict[str, object]:
     """Measure in turn, several times."""
     asyncio.run(prepare(url, shards=SHARDS))
     asyncio.run(fill(url, "small", evaluations // 4))
     asyncio.run(fill(url, "large", evaluations))
-    speeds: dict[str, list[float]] = {name: [] for name in WORK}
-    peaks: dict[str, list[float]] = {name: [] for name in WORK}
+    runs: dict[str, list[Run]] = {name: [] for name in WORK}
     for _ in range(rounds):
         for name in WORK:
-            speed, peak = alone(name, url, "large")
-            speeds[name].append(speed)
-            peaks[name].append(peak)
-            print(f"{name}: {speed:,.0f} events/s, peak {peak:.0f} MB", file=sys.stderr)
-    small = {name: alone(name, url, "small")[1] for name in ("verify", "rebuild")}
-    return {"evaluations": evaluations, "events": evaluations * 4} | _summed_up(speeds, peaks, small)
+            run = alone(name, url, "large", servers)
+            runs[name].append(run)
+            used = f"{run.cpu_us:.1f} µs of CPU each, peak {run.peak:.0f} MB"
+            print(f"{name}: {run.speed:,.0f} events/s, {used}", file=sys.stderr)
+    small = {name: alone(name, url, "small", servers).peak for name in ("verify", "rebuild")}
+    return {"evaluations": evaluations, "events": evaluations * 4} | _summed_up(runs, small)
 
 
-def _summed_up(
-    speeds: dict[str, list[float]], peaks: dict[str, list[float]], small: dict[str, float]
-) -> dict[str, object]:
-    limit = median(speeds["read"])
-    found: dict[str, object] = {"read_events_per_s": round(limit)}
+def _summed_up(runs: dict[str, list[Run]], small: dict[str, float]) -> dict[str, object]:
+    limit = median(run.speed for run in runs["read"])
+    found: dict[str, object] = {
+        "read_events_per_s": round(limit),
+        "read_cpu_us": round(median(run.cpu_us for run in runs["read"]), 1),
+    }
     for name, small_peak in small.items():
-        found[f"{name}_events_per_s"] = round(median(speeds[name]))
-        found[f"{name}_ratio"] = round(median(speeds[name]) / limit, 3)
-        found[f"{name}_peak_mb"] = round(median(peaks[name]))
+        found[f"{name}_events_per_s"] = round(median(run.speed for run in runs[name]))
+        found[f"{name}_ratio"] = round(median(run.speed for run in runs[name]) / limit, 3)
+        found[f"{name}_cpu_us"] = round(median(run.cpu_us for run in runs[name]), 1)
+        found[f"{name}_peak_mb"] = round(median(run.peak for run in runs[name]))
         found[f"{name}_peak_mb_of_a_quarter"] = round(small_peak)
     return found
 
@@ -159,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root,
         embedded_servers(Path(root)) as servers,
     ):
-        result = measure(servers.postgres_url, args.evaluations, args.rounds)
+        result = measure(servers.postgres_url, server_pids(Path(root)), args.evaluations, args.rounds)
     print(json.dumps(result) if args.json else "\n".join(f"{k}: {v}" for k, v in result.items()))
 
 
