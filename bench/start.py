@@ -10,6 +10,7 @@ with the servers of an earlier command (`EVAL_SERVERS_LINGER`).
 """
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -176,7 +177,7 @@ def rows(job: str, contestants: Sequence[Contestant]) -> Iterator[dict[str, obje
 
 
 def _median(contestant: Contestant, kind: str) -> float:
-    return statistics.median(getattr(each, kind) for each in contestant.costs)
+    return statistics.median(float(getattr(each, kind)) for each in contestant.costs)
 
 
 def main() -> None:
@@ -206,7 +207,8 @@ def print_rows(options: argparse.Namespace, measured: Iterator[dict[str, object]
     """Print each row as it is measured, after the versions."""
     versions = {"python": sys.version.split()[0], "load": os.getloadavg()[0]}
     versions |= {name: version_of(program) for name, program in _programs(options) if program}
-    for row in ({"versions": versions}, *measured) if options.json else measured:
+    head: dict[str, object] = {"versions": versions}
+    for row in itertools.chain([head], measured):
         print(
             json.dumps(row) if options.json else "  ".join(f"{key} {value}" for key, value in row.items())
         )

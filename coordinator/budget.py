@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypedDict, TypeVar
 
 from projections.folds.progress import Progress
 from projections.folds.scorecard import ZERO
@@ -15,6 +15,13 @@ MEANINGLESS = Decimal("0.000000001")
 LONGEST_REASON = 300
 READ_FACTOR = 10
 """Failures read for each one needed: some evaluations failed without a call and don't count."""
+
+
+class BudgetChange(TypedDict, total=False):
+    """The limits to change in a batch's budget; None: no limit."""
+
+    max_cost_usd: Decimal | None
+    max_tokens: int | None
 
 
 def overspent(budget: Budget) -> str | None:

@@ -3,11 +3,9 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from typing import TypedDict
 
 from coordinator.attempt_opening import spec_of
-from coordinator.budget import budget_words, more, overspent
+from coordinator.budget import BudgetChange, budget_words, more, overspent
 from coordinator.coordinator import Coordinator
 from coordinator.provider_batches.requests import unfit
 from domain.batch_spec import BatchFallback, BatchSpec, pack
@@ -23,13 +21,6 @@ _WAYS_BACK = {
     "cancelled": ", which is final. Submit it again: scoreline batch run",
     "expired": ". To retry what did not complete: scoreline batch retry {}",
 }
-
-
-class BudgetChange(TypedDict, total=False):
-    """The limits to change in a batch's budget; None: no limit."""
-
-    max_cost_usd: Decimal | None
-    max_tokens: int | None
 
 
 class OperationRejected(Exception):  # noqa: N818 - shown to the user

@@ -69,7 +69,7 @@ def resume(
 ) -> None:
     """Resume a batch that is paused, or whose command was interrupted."""
     with options.launched as launched:
-        from scoreline.local.run import resume_batch
+        from scoreline.local.resume import resume_batch
         from scoreline.reports.budgets import read_budget
 
         code = resume_batch(
@@ -87,7 +87,7 @@ def resume(
 def retry(batch: Batch, *, only: Only = None, options: RunOptions) -> None:
     """Retry dead letters: evaluations that failed or timed out, all or a selection."""
     with options.launched as launched:
-        from scoreline.local.run import retry_batch
+        from scoreline.local.resume import retry_batch
 
         code = retry_batch(
             batch,

@@ -1,4 +1,4 @@
-"""`scoreline batch run`, `resume` and `retry`: what is submitted, where it runs, and who drives it."""
+"""`scoreline batch run`: what is submitted, where it runs, and what supervises it."""
 
 import asyncio
 import json
@@ -13,11 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from coordinator.coordinator import requires_of
-from coordinator.operations import BudgetChange, MovedCounts
 from domain.ids import FLEET
-from projections.ledger.batch import Batch
-from projections.queries.batches import read_snapshot
 from scoreline.command_error import CommandError
 from scoreline.formatting import counted
 from scoreline.invocation import batch_command
@@ -31,15 +27,11 @@ from scoreline.local.supervisor import RunRequest, supervise
 from scoreline.observability.wiring import Service, telemetry_for
 from scoreline.private_files import default_root, open_private
 from scoreline.reports.export import read_outputs
-from scoreline.reports.pass_rate import is_scored
 from scoreline.servers.addresses import Servers
-from scoreline.servers.connection import connected
 from scoreline.settings import Settings, load_settings
 from scoreline.startup_interrupt import INTERRUPTED, NOTHING_ACCEPTED, STARTUP_INTERRUPT
-from scoreline.submit.batch_control import operator
 from scoreline.submit.preflight import Preflight, preflight
 from scoreline.submit.spec.builder import make_plan
-from scoreline.submit.spec.values import batch_api as read_batch_api
 from scoreline.submit.submission import submit
 from taskqueue.backends import BadBackend, choose
 
@@ -123,7 +115,7 @@ def run_batch(
     plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
     console = Console(stderr=True, highlight=False)
     plan = preflight(plan, console, placement.preflight(settings))
-    with _ready(settings) as (servers, interruption):
+    with ready(settings) as (servers, interruption):
         run_id = placement.new_run()
         try:
             batch_id, total = asyncio.run(
@@ -140,11 +132,11 @@ def run_batch(
         wanted = RunRequest(
             batch_id, fleet, as_json, plan.min_pass_rate, outputs, launched=placement.launched
         )
-        return _go_on(wanted, placement, servers, settings, console, interruption)
+        return go_on(wanted, placement, servers, settings, console, interruption)
 
 
 @contextmanager
-def _ready(settings: Settings) -> Iterator[tuple[Servers, Interruption]]:
+def ready(settings: Settings) -> Iterator[tuple[Servers, Interruption]]:
     """Lend servers, and receive signals from here on: what is accepted is paused if one comes."""
     with (
         ExitStack() as last,
@@ -158,94 +150,7 @@ def _ready(settings: Settings) -> Iterator[tuple[Servers, Interruption]]:
         yield servers, interruption
 
 
-def resume_batch(  # noqa: PLR0913 - what a resume may change
-    batch_id: str,
-    placement: Placement,
-    *,
-    as_json: bool,
-    min_pass_rate: float | None = None,
-    budget: BudgetChange | None = None,
-    batch_api: bool | str | None = None,
-) -> int:
-    """Go on with a batch, perhaps with a new budget, or with provider batches; returns the exit code."""
-    settings = placement.settings()
-    console = Console(stderr=True, highlight=False)
-    with _ready(settings) as (servers, interruption):
-        asyncio.run(_check_gate(batch_id, servers, min_pass_rate))
-        if batch_api is not None:
-            moved = asyncio.run(_ask_in_batches(batch_id, servers, settings, wanted=batch_api))
-            if batch_api:
-                console.print(_who_asks(moved), markup=False)
-        run_id = placement.new_run()
-        batch = asyncio.run(_ask_to_resume(batch_id, budget or BudgetChange(), servers, settings, run_id))
-        pending = batch.progress.pending
-        fleet = placement.fleet(batch_id, settings, run_id, requires_of(batch), pending=pending)
-        wanted = RunRequest(
-            batch_id,
-            fleet,
-            as_json,
-            min_pass_rate,
-            read_outputs(placement.outputs),
-            launched=placement.launched,
-        )
-        return _go_on(wanted, placement, servers, settings, console, interruption)
-
-
-def retry_batch(
-    batch_id: str,
-    only: Sequence[str],
-    placement: Placement,
-    *,
-    as_json: bool,
-    min_pass_rate: float | None = None,
-) -> int:
-    """Try dead letters again, and drive the batch to its end; returns the exit code."""
-    settings = placement.settings()
-    console = Console(stderr=True, highlight=False)
-    with _ready(settings) as (servers, interruption):
-        asyncio.run(_check_gate(batch_id, servers, min_pass_rate))
-        run_id = placement.new_run()
-        batch, reopened = asyncio.run(_ask_to_retry(batch_id, only, servers, settings, run_id))
-        if not reopened:
-            return _nothing_to_retry(batch_id, only, console, as_json=as_json)
-        many = counted(reopened, "evaluation is", "evaluations are")
-        console.print(f"{batch_id}: {many} tried again", markup=False, highlight=False)
-        fleet = placement.fleet(batch_id, settings, run_id, requires_of(batch), pending=reopened)
-        wanted = RunRequest(
-            batch_id,
-            fleet,
-            as_json,
-            min_pass_rate,
-            read_outputs(placement.outputs),
-            launched=placement.launched,
-        )
-        return _go_on(wanted, placement, servers, settings, console, interruption)
-
-
-async def _check_gate(batch_id: str, servers: Servers, min_pass_rate: float | None) -> None:
-    """Refuse a gate for a batch without an evaluator."""
-    if min_pass_rate is None:
-        return
-    async with connected(servers.postgres_url) as conn:
-        snapshot = await read_snapshot(conn, batch_id)
-    if not is_scored(snapshot.spec):
-        raise CommandError(
-            f"--min-pass-rate: {batch_id} has no evaluator, so nothing of it is scored. "
-            "Run it again with one: --evaluator exact"
-        )
-
-
-def _nothing_to_retry(batch_id: str, only: Sequence[str], console: Console, *, as_json: bool) -> int:
-    dead = batch_command("dlq", batch_id)
-    if only:
-        raise CommandError(f"{', '.join(only)}: not among the dead letters of {batch_id}. See: {dead}")
-    if as_json:
-        print(json.dumps({"batch_id": batch_id, "reopened": 0}), flush=True)  # noqa: T201 - for machines
-    console.print(f"{batch_id}: no dead letters, nothing to retry", markup=False)
-    return 0
-
-
-def _go_on(  # noqa: PLR0913, PLR0917 - all that a drive needs
+def go_on(  # noqa: PLR0913, PLR0917 - all that a drive needs
     wanted: RunRequest,
     placement: Placement,
     servers: Servers,
@@ -253,6 +158,7 @@ def _go_on(  # noqa: PLR0913, PLR0917 - all that a drive needs
     console: Console,
     interruption: Interruption,
 ) -> int:
+    """Supervise a batch to its end, or leave that to a process in the background."""
     if not placement.detach or interruption.received:
         return supervise(wanted, servers, settings, console, interruption)
     if wanted.fleet:
@@ -298,32 +204,3 @@ def _spec_here(flags: Mapping[str, Any]) -> Path | None:
     if not is_described and not here.exists():
         raise CommandError(NO_SPEC.format(folder=Path.cwd()))
     return None if is_described else here
-
-
-async def _ask_to_resume(
-    batch_id: str, budget: BudgetChange, servers: Servers, settings: Settings, run_id: str
-) -> Batch:
-    async with operator(servers, settings) as asking:
-        return await asking.resume(batch_id, budget=budget, run_id=run_id)
-
-
-async def _ask_in_batches(
-    batch_id: str, servers: Servers, settings: Settings, *, wanted: bool | str
-) -> MovedCounts:
-    async with operator(servers, settings) as asking:
-        return await asking.ask_in_batches(batch_id, read_batch_api(wanted))
-
-
-def _who_asks(moved: MovedCounts) -> str:
-    many = counted(moved.to_providers, "evaluation goes", "evaluations go")
-    taken = f" ({moved.withdrawn:,} withdrawn from executors)" if moved.withdrawn else ""
-    rest = "; evaluations that executors have started finish there" if moved.to_executors else ""
-    return f"{many} to provider batches{taken}{rest}."
-
-
-async def _ask_to_retry(
-    batch_id: str, only: Sequence[str], servers: Servers, settings: Settings, run_id: str
-) -> tuple[Batch, int]:
-    async with operator(servers, settings) as asking:
-        reopened = await asking.retry(batch_id, only=only, run_id=run_id)
-        return await asking.batch(batch_id), reopened

@@ -12,7 +12,7 @@ from projections.sql import query
 from scoreline.command_error import CommandError
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
-from scoreline.submit.batch_control import current_user, operator
+from scoreline.submit.current_user import current_user
 from taskqueue.tasks import QueueUnavailable
 
 TIMEOUT = 10.0
@@ -70,6 +70,8 @@ async def _in_time(reading: Coroutine[Any, Any, PauseOutcome | None]) -> PauseOu
 
 async def record_unrecorded(servers: Servers, settings: Settings, batch_id: str) -> None:
     """Write down the spend of calls that were broken off; what fails here is written at the resume."""
+    from scoreline.submit.operator import operator  # noqa: PLC0415 - only a run that stops needs it
+
     with suppress(TimeoutError, CommandError, OSError, psycopg.Error, QueueUnavailable):
         async with asyncio.timeout(TIMEOUT), operator(servers, settings) as asking:
             await asking.record_unrecorded(batch_id)
@@ -78,6 +80,8 @@ async def record_unrecorded(servers: Servers, settings: Settings, batch_id: str)
 async def _pause(
     servers: Servers, settings: Settings, batch_id: str, run_id: str, reason: str
 ) -> PauseOutcome | None:
+    from scoreline.submit.operator import operator  # noqa: PLC0415 - only a run that stops needs it
+
     try:
         async with operator(servers, settings) as asking:
             await asking.pause_run(batch_id, run_id, reason=reason)

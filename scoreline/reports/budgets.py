@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator.budget import dollars, more, over, unknown_cost, unknown_tokens
-from coordinator.operations import BudgetChange
+from coordinator.budget import BudgetChange, dollars, more, over, unknown_cost, unknown_tokens
 from projections.queries.batches import BatchSnapshot
 from scoreline.command_error import CommandError
 from scoreline.formatting import money

@@ -20,7 +20,7 @@ from scoreline.command_error import CommandError
 from scoreline.servers.addresses import Servers
 from scoreline.servers.errors import explain
 from scoreline.settings import Settings
-from scoreline.submit.batch_control import current_user
+from scoreline.submit.current_user import current_user
 from scoreline.submit.evaluations import prepared
 from scoreline.submit.spec.plan import Plan
 

@@ -23,6 +23,8 @@ FORBIDDEN = {
     ("batch", "compare", "none", "none"): EVERY_READER | REDIS,
     ("dataset", "list"): EVERY_READER | REDIS,
     ("db", "migrate"): EVERY_READER | REDIS,
+    ("batch", "status", "none"): SERVICES | {"httpx2"},
+    ("batch", "run", "-c", "none.yaml"): SERVICES | {"coordinator.coordinator", "httpx2"},
 }
 """A command, and the modules that it must not import."""
 

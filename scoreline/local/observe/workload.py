@@ -21,7 +21,7 @@ from scoreline.provider_sim.settings import SimulatorSettings, changed
 from scoreline.provider_sim.simulator import Simulator, simulated
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
-from scoreline.submit.batch_control import operator
+from scoreline.submit.operator import operator
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.submission import new_batch_id, submit
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from scoreline.cli.batch import app
-from scoreline.local import run
+from scoreline.local import resume, run
 from scoreline.local.run import Placement
 
 
@@ -20,8 +20,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         received.append((*arguments, options))
         return 4
 
-    for name in ("run_batch", "resume_batch", "retry_batch"):
-        monkeypatch.setattr(run, name, record)
+    monkeypatch.setattr(run, "run_batch", record)
+    for name in ("resume_batch", "retry_batch"):
+        monkeypatch.setattr(resume, name, record)
     return received
 
 
