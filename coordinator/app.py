@@ -102,7 +102,7 @@ def _queues(site: CoordinatorConfig, log: RedisEventLog) -> Queues:
     return open_queues(choose(site.queue_backend, fleet=True), log.redis)
 
 
-SHORTEST_CYCLE = 0.02
+SHORTEST_CYCLE = 0.05
 """Seconds between two cycles of a coordinator that was just elected."""
 LONGEST_BACKOFF = 0.5
 """The longest delay in seconds between two tries while a server is unavailable."""

@@ -59,7 +59,7 @@ DRAIN = 15.0
 """Seconds that executors of a local fleet get to finish their claimed tasks."""
 STARTING = 15.0
 """Seconds after which missing executors are reported."""
-SHORTEST_POLL = 0.02
+SHORTEST_POLL = 0.1
 """Seconds between two looks at a batch that has just begun."""
 ABANDONED = 2.0
 """Seconds that a cancelled query gets to end."""
