@@ -7,7 +7,7 @@ response: its writer must know that it owns the attempt before it calls the targ
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -423,13 +423,17 @@ class EventQueue:
         for shard, epoch in enumerate(await self._log.epochs()):
             self._observe_epoch(shard, epoch)
         for buffer, mark in zip(buffers, marks, strict=True):
-            held = (
-                buffer in complete and epochs.get(self._shard(buffer)) == self._epochs[self._shard(buffer)]
-            )
-            if buffer.is_committed_by(mark) and (mark or held):
+            if buffer.is_committed_by(mark) and (
+                mark or (buffer in complete and self._has_held(buffer, epochs))
+            ):
                 self.outbox.release(buffer)
                 self._resolve_waiters(buffer)
         self._note_confirmation()
+
+    def _has_held(self, buffer: AttemptBuffer, epochs: Mapping[int, str]) -> bool:
+        """Whether the epoch of a buffer's shard is still the one read before."""
+        shard = self._shard(buffer)
+        return epochs.get(shard) == self._epochs[shard]
 
     async def _send_claims(self, claims: Sequence[_PendingClaim]) -> None:
         """Repeat claims through an outage: their nonces make the repetition idempotent."""

@@ -86,7 +86,8 @@ class TargetCall:
                 if span.is_recording():
                     usage, cost = reply.answer.usage, reply.answer.cost_usd
                     span.set_attributes({"tokens": usage.total, "cost_usd": cost})
-                return replace(reply, answer=redact_answer(reply.answer))
+                answer = redact_answer(reply.answer)
+                return reply if answer is reply.answer else replace(reply, answer=answer)
         except DeadlineExceeded:
             raise TargetTimedOut(timeout) from None
 
