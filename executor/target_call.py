@@ -86,8 +86,7 @@ class TargetCall:
                 if span.is_recording():
                     usage, cost = reply.answer.usage, reply.answer.cost_usd
                     span.set_attributes({"tokens": usage.total, "cost_usd": cost})
-                answer = redact_answer(reply.answer)
-                return reply if answer is reply.answer else replace(reply, answer=answer)
+                return replace(reply, answer=redact_answer(reply.answer))
         except DeadlineExceeded:
             raise TargetTimedOut(timeout) from None
 

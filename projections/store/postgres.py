@@ -3,7 +3,7 @@
 The compare-and-set comes first. The worker that wins it owns the keys that follow, so events go straight
 into their partition; the unique key of `events` is the second line of defence.
 
-Many changes are written by COPY, which takes least time for each row and a dozen round trips. A few are
+Many changes are written by COPY, which takes least time for each row and ten round trips. A few are
 written by one statement, and committed in two round trips: what has just arrived is stored at once.
 """
 
