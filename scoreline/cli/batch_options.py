@@ -136,7 +136,7 @@ class RunOptions:
         typer.Option(
             min=0,
             max=256,
-            help="Executors to start here: 1 to 4 by the number of cases, or none with --distributed.",
+            help="Executors to start here: 1 to 4 by the number of cases; with --distributed 0.",
         ),
     ] = None
     concurrency: Annotated[
@@ -180,6 +180,8 @@ class RunOptions:
         """Return where the batch runs."""
         from scoreline.local.run import Placement
 
+        if self.workers == 0 and not self.distributed:
+            raise typer.BadParameter("0 executors goes with --distributed", param_hint="--workers")
         return Placement(
             distributed=self.distributed,
             workers=self.workers,

@@ -99,6 +99,14 @@ class Placement:
         return Fleet(batch_id, executors, settings.worker_concurrency, run_id=run_id, labels=labels)
 
 
+def _reject_replaced_inputs(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+    """An export replaces its file: it must not be one that the batch reads."""
+    read = {path.resolve() for path in inputs}
+    for path in outputs:
+        if path.resolve() in read:
+            raise CommandError(f"-o {path} would replace a file that this batch reads; choose another.")
+
+
 def local_executors(pending: int, concurrency: int) -> int:
     """Return how many executors so many evaluations can fill, up to the most that a local run starts."""
     return max(1, min(LOCAL_EXECUTORS, -(-pending // concurrency)))
@@ -113,6 +121,7 @@ def run_batch(
     spec_file = spec_file or _spec_here(flags)
     flags = _with_settings(flags, settings)
     plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
+    _reject_replaced_inputs(placement.outputs, [*plan.files, *([spec_file] if spec_file else [])])
     console = Console(stderr=True, highlight=False)
     plan = preflight(plan, console, placement.preflight(settings))
     with ready(settings) as (servers, interruption):

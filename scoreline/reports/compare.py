@@ -7,6 +7,7 @@ from enum import StrEnum
 from projections.database.connection import Connection, one_snapshot
 from projections.queries.batches import BatchSnapshot, read_snapshot
 from projections.queries.export import compared_pairs, export_rows
+from scoreline.command_error import CommandError
 from scoreline.reports.audit.batches import progress_bar
 from scoreline.reports.compare_fold import BatchComparison, Side
 from scoreline.reports.compare_text import CHANCE, Compared, compared_document, show
@@ -52,6 +53,11 @@ def run_compare(
 ) -> int:
     """Compare two batches, the baseline first, and print the result; returns the exit code."""
     compared = asyncio.run(_compare(servers.postgres_url, *batches, limit=limit))
+    if gate is not Gate.NONE and not compared.comparison.judged:
+        raise CommandError(
+            f"{batches[0]} and {batches[1]} have no case in common that both have scored, so"
+            " --fail-on-regression can't fail."
+        )
     if as_json:
         print(json.dumps(compared_document(compared)))  # noqa: T201 - machines read stdout
     else:

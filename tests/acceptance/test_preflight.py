@@ -96,3 +96,25 @@ async def test_a_batch_can_be_submitted_all_the_same(
     )
     assert (refused.code, refused.stdout) == (1, "")
     assert (ran.code, ran.document["dead_letters"]) == (3, 1), ran.stderr
+
+
+async def test_an_export_never_replaces_what_the_batch_reads(folder: Folder) -> None:
+    """Dataset, recorded answers and spec are left as they are, and nothing starts."""
+    folder.write("recorded.jsonl", '{"output": "one"}\n' * 3)
+    spec = "{dataset: words.jsonl, targets: ['recorded:recorded.jsonl'], evaluators: [exact]}"
+    folder.write("scoreline.json", spec)
+    for name in ("words.jsonl", "recorded.jsonl", "scoreline.json"):
+        before = (folder.root / name).read_bytes()
+        refused = await folder.run(*RUN, "-c", "scoreline.json", "-o", name)
+        assert (refused.code, refused.stdout) == (1, "")
+        assert f"error: -o {name} would replace a file that this batch reads" in refused.stderr
+        assert (folder.root / name).read_bytes() == before
+    assert not (folder.root / "data" / "servers").exists()
+
+
+async def test_a_local_run_needs_an_executor(folder: Folder) -> None:
+    """`--workers 0` is for batches of a fleet."""
+    options = ("--dataset", "words.jsonl", "--target", "echo", "--workers", "0")
+    refused = await folder.run("batch", "run", *options)
+    assert (refused.code, refused.stdout) == (2, "")
+    assert "0 executors goes with --distributed" in refused.stderr

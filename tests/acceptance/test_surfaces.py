@@ -75,6 +75,11 @@ async def test_compare_shows_what_changed_and_fails_on_regression(
     assert (await folder.run(*compare, "--fail-on-regression")).code == 101
     assert (await folder.run(*compare, "--fail-on-regression", "--significant")).code == 0
     assert (await folder.run("batch", "compare", before, before, "--fail-on-regression")).code == 0
+    folder.write("cases.jsonl", '{"id": "another", "input": "1", "expected": "1"}\n')
+    other = (await folder.run(*RUN, "python:two:first")).document["batch_id"]
+    empty = await folder.run("batch", "compare", before, other, "--fail-on-regression")
+    assert (empty.code, empty.stdout) == (1, "")
+    assert "have no case in common that both have scored" in empty.stderr
     limited = await folder.run(*compare, "--limit", "1")
     assert f"scoreline batch compare {before} {after} --all" in limited.stdout
     flips = json.loads((await folder.run(*compare, "--json")).stdout)["flips"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from domain.batch_spec import BatchSpec
 from projections.ledger.batch import NewBatch
 from scoreline.submit.datasets.columns import Columns
-from scoreline.submit.datasets.sources import Source
+from scoreline.submit.datasets.sources import FileSource, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,12 @@ class Plan:
     def spec(self) -> BatchSpec:
         """The spec of the batch."""
         return self.batch.spec
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that its cases and recorded answers are read from."""
+        dataset = [self.source.path] if isinstance(self.source, FileSource) else []
+        return [*dataset, *(recorded.path for recorded in self.recorded.values())]
 
     def with_spec(self, spec: BatchSpec) -> "Plan":
         """Return the plan with another spec of its batch."""
