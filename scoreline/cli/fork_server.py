@@ -128,6 +128,9 @@ def _become(request: StartRequest, server: int) -> None:
     os.dup2(request.log, 2)
     os.close(request.stdin)
     os.close(request.log)
+    # The server's own streams may be of another kind of file: a pipe can't be sought in, as /dev/null can.
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     os.environ.clear()
     os.environ.update(request.environ)
     os.environ[request.ready_name] = str(request.ready)

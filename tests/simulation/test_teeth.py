@@ -24,7 +24,7 @@ from tests.simulation.run import Parts, simulate
 from tests.simulation.storage_process import StorageWorker, wake_ups
 from tests.simulation.world import Harm
 
-SEEDS = 80
+SEEDS = 400
 
 
 def harms(profile: Profile, parts: Parts | None = None, *, first: int = 0) -> Iterable[Harm]:
@@ -109,7 +109,7 @@ class Hasty(StorageWorker):
 
 def test_acknowledging_before_the_commit():
     """A crash in between would lose the wake-up, and with it the events that have no row yet."""
-    assert harms(Profile.EVERYTHING, Parts(worker=Hasty))
+    assert harms(Profile.EVERYTHING, Parts(worker=Hasty), first=110)
 
 
 class Overtaken(MemoryEventLog):
@@ -124,7 +124,7 @@ class Overtaken(MemoryEventLog):
 
 def test_marks_that_go_back():
     """Streams and tails would be kept for ever."""
-    assert harms(Profile.PORTS, Parts(log=Overtaken), first=140)
+    assert harms(Profile.PORTS, Parts(log=Overtaken))
 
 
 def is_on_record(draft: AttemptBuffer, _mark: object) -> bool:

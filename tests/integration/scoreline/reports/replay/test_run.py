@@ -27,11 +27,11 @@ Urls = dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def urls(servers: Servers) -> Iterator[Urls]:
+def urls(servers: Servers, migrated_template: str) -> Iterator[Urls]:
     """Servers with the events of all five evaluations."""
     with Redis.from_url(servers.redis_url) as redis:
         redis.flushall()
-    with fresh_database(servers.postgres_url) as postgres_url:
+    with fresh_database(servers.postgres_url, migrated_template) as postgres_url:
         asyncio.run(_write_samples(servers.redis_url, postgres_url))
         yield {"EVAL_REDIS_URL": servers.redis_url, "EVAL_POSTGRES_URL": postgres_url, "COLUMNS": "118"}
 
