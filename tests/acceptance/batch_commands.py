@@ -7,6 +7,7 @@ async with folder.started("batch", "run", ...) as run:  one that we do something
 """
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -162,8 +163,16 @@ class Folder:
 
     async def at_rest(self) -> None:
         """Wait until the embedded servers have stopped, as they do by themselves."""
-        pid_file = self.data / "servers" / "postgres" / "postmaster.pid"
-        await until(lambda: not pid_file.exists(), 60)
+        await until(lambda: not self._has_guardian(), 60)
+
+    def _has_guardian(self) -> bool:
+        """Whether the process that owns the embedded servers lives: it holds a lock till all is stopped."""
+        with (self.data / "servers" / "guardian.lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
 
 @dataclass(slots=True)

@@ -31,6 +31,8 @@ async def test_an_interrupt_drains_active_tasks_and_a_second_one_does_not(folder
         await until(lambda: len(folder.calls) >= 2, TIMEOUT)
         first, batch_id = running.family(), folder.batch_id()
         running.interrupt()
+        paused = f"SELECT 1 FROM batches WHERE batch_id = '{batch_id}' AND state = 'paused'"
+        await until(lambda: folder.ask(paused), TIMEOUT)
         folder.write("open", "")
         drained = await running.end()
     assert (drained.code, drained.document["status"]) == (130, "paused"), drained.stderr
