@@ -30,7 +30,7 @@ found += [each.encode() for each in gc.get_objects() if isinstance(each, str)]
 _FORGE = """
 import os, select
 def forge(tickets):
-    for n in range(3, 10_000):
+    for n in sorted(map(int, os.listdir("/proc/self/fd"))):
         for ticket in tickets:
             try:
                 if not os.readlink(f"/proc/self/fd/{n}").startswith("socket:"):
@@ -95,7 +95,7 @@ EARLY_ENDS = {
     "def solve():\n    unittest.main()",
     "prints a pass": "print('passed\\nOK')\nimport os\nos._exit(0)",
     "closed descriptors": "import os\nos.closerange(0, 10_000)\nos._exit(0)",
-    "writes to every descriptor": "import os\nfor n in range(10_000):\n    try:\n"
+    "writes to every descriptor": "import os\nfor n in map(int, os.listdir('/proc/self/fd')):\n    try:\n"
     "        os.write(n, bytes(128))\n    except OSError:\n        pass\nos._exit(0)",
     "speaks the protocol": _FORGE + "forge([bytes(32)])",
     "speaks the protocol with all it can find": _EVERYTHING + _FORGE + _OBJECTS + "forge(found)",
@@ -103,10 +103,12 @@ EARLY_ENDS = {
     "words = os.read(channel, 9999).split(b'\\0')[:-1]\nos.set_inheritable(int(words[-1]), True)\n"
     "if __debug__:\n    signal.alarm(2)\n"
     "    os.execv(sys.executable, [words[0], b'-O', *words[1:]])" + WRONG,
-    "writes all it can read to every descriptor": _EVERYTHING + "for n in range(1, 10_000):\n"
+    "writes all it can read to every descriptor": _EVERYTHING
+    + "for n in map(int, os.listdir('/proc/self/fd')):\n"
     "    for text in found[:200]:\n        try:\n            os.write(n, text[:64])\n"
     "        except OSError:\n            break\nos._exit(0)",
-    "shuts every socket down": "import os, socket\nfor n in range(3, 10_000):\n    try:\n"
+    "shuts every socket down": "import os, socket\n"
+    "for n in map(int, os.listdir('/proc/self/fd')):\n    try:\n"
     "        socket.socket(fileno=n).shutdown(2)\n    except OSError:\n        pass\nos._exit(0)",
     "kills its parent": "import os\nos.kill(os.getppid(), 9)\nos._exit(0)",
 }  # fmt: skip
